@@ -351,6 +351,16 @@ static int close_dev(const struct run *run, struct err *err)
 }
 
 /* The clone is served by now. */
+/* A clone of a machine has no homes, and many programs do not start without one. */
+static int make_home(const struct run *run, struct err *err)
+{
+	const char *home = run->spec->root->home;
+
+	if (home && mkdirat(run->root, home + 1, 0700) < 0 && errno != EEXIST && errno != ENOENT)
+		return err_sys(err, "making '%s' in the root of the run", home);
+	return 0;
+}
+
 static int enter_clone(struct run *run, struct err *err)
 {
 	struct mount_attr private = { .propagation = MOUNT_PRIVATE };
@@ -362,7 +372,9 @@ static int enter_clone(struct run *run, struct err *err)
 	if (mount_set(run->clone, 0, &private) < 0 || mount_attach(run->clone, target) < 0)
 		return err_sys(err, "mounting the root of the run");
 	run->root = run->clone;
-	r = fresh(run, "/dev", 0755, err);
+	r = make_home(run, err);
+	if (r == 0)
+		r = fresh(run, "/dev", 0755, err);
 	if (r == 0)
 		r = furnish(run, run->proc, err);
 	return r < 0 ? r : close_dev(run, err);

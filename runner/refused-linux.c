@@ -3,10 +3,11 @@
  *
  * A call that the list forbids by name waits in the kernel until the caller has answered.  The
  * answer is an error, unless it is one of the few that may be asked about (seccomp-table.h) and
- * somebody allowed it; nothing in the memory of the run is looked at.  When nobody answers any more,
+ * somebody allowed it; nothing in the memory of the run is looked at here.  When nobody answers any more,
  * because the caller is dead, the kernel itself says ENOSYS.
  *
- * One of these calls is no offence: by SANDBOX_ASK_SNAPSHOT a run asks for a snapshot of its clone.
+ * Some of these calls are no offence: by SANDBOX_ASK_SNAPSHOT a run asks for a snapshot of its clone, and
+ * where it has one id, changes of ids and owners come here.
  */
 #include <errno.h>
 #include <linux/seccomp.h>
@@ -95,8 +96,33 @@ static int hear_snapshot(const struct sandbox_spec *spec, uint64_t id, bool only
 	return 0;
 }
 
-int refused_hear(const struct sandbox_spec *spec, int listener)
+/* Nothing is refused here: what the kernel cannot do with one id is done otherwise, or said to be done. */
+static bool is_of_ids(const char *call)
 {
+	for (size_t i = 0; i < seccomp_n_one_id; i++)
+		if (strcmp(seccomp_one_id[i], call) == 0)
+			return true;
+	return false;
+}
+
+/* What is answered at once counts as a refused call does; the clerk sets a pace of its own. */
+static int hear_ids(struct run *run, int listener, const struct seccomp_notif *question)
+{
+	if (owner_ask(&run->owner, question->id, (pid_t)question->pid, &question->data))
+		return 1;
+	return send_answer(listener, question->id, false, 0);
+}
+
+int refused_hear_owner(struct run *run, int listener)
+{
+	const int error = owner_hear(&run->owner);
+
+	return listener < 0 ? 0 : send_answer(listener, run->owner.id, false, error);
+}
+
+int refused_hear(struct run *run, int listener)
+{
+	const struct sandbox_spec *spec = run->spec;
 	enum sandbox_verdict says = SANDBOX_CALL_NO;
 	union question question = { 0 };
 	AUTO_FREE char *name = NULL;
@@ -108,6 +134,8 @@ int refused_hear(const struct sandbox_spec *spec, int listener)
 	if (spec->snapshots && asks_snapshot(&question.is.data))
 		return hear_snapshot(spec, question.is.id, question.is.data.args[2] != 0);
 	name = seccomp_syscall_resolve_num_arch(SCMP_ARCH_NATIVE, question.is.data.nr);
+	if (spec->root && run->ids == SANDBOX_IDS_ONE && name && is_of_ids(name))
+		return hear_ids(run, listener, &question.is);
 	if (spec->calls && name && is_askable(name))
 		says = spec->calls->ask(spec->calls->ctx, name, question.is.id);
 	if (says == SANDBOX_CALL_WAITS)

@@ -8,6 +8,7 @@
  */
 #include <errno.h>
 #include <sched.h>
+#include <signal.h>
 #include <stdio.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -61,14 +62,26 @@ static int enter_namespaces(const struct run *run, struct err *err)
 	return 0;
 }
 
+/* With one id; the list of system calls must have somebody to hear it. */
+static bool records_owners(const struct run *run)
+{
+	return run->ids == SANDBOX_IDS_ONE && run->spec->refused;
+}
+
 /* Says LINE_ROOT with the connection and the mount, or LINE_FAILED. */
 NORETURN static void maker_main(const struct run *run, int line)
 {
 	const struct line_msg made = { .kind = LINE_ROOT };
 	struct err err = { 0 };
 	int fds[] = { -1, -1 };
-	int r = enter_namespaces(run, &err);
+	sigset_t all;
+	int r;
 
+	/* Signals of the terminal are for the run; what records owners must outlive them. */
+	sigfillset(&all);
+	sigprocmask(SIG_SETMASK, &all, NULL);
+	setsid();
+	r = enter_namespaces(run, &err);
 	if (r < 0)
 		line_give_up(line, &err, false);
 	fds[0] = open(DEVICE, O_RDWR | O_CLOEXEC | O_NONBLOCK);
@@ -79,7 +92,11 @@ NORETURN static void maker_main(const struct run *run, int line)
 	fds[1] = make_tree(fds[0], &err);
 	if (fds[1] < 0)
 		line_give_up(line, &err, false);
-	_exit(line_send(line, &made, fds, 2) < 0 ? 125 : 0);
+	if (line_send(line, &made, fds, 2) < 0)
+		_exit(125);
+	if (records_owners(run))
+		owner_serve(line);
+	_exit(0);
 }
 
 static int hear_maker(struct run *run, int line, int *ret_connection, struct err *err)
@@ -116,6 +133,10 @@ static int make(struct run *run, int *ret_connection, struct err *err)
 	close(ends[1]);
 	r = pid < 0 ? err_sys(err, "making the root of the run")
 		    : hear_maker(run, ends[0], ret_connection, err);
+	if (r >= 0 && records_owners(run)) {
+		run->owner = (struct owner){ .line = ends[0], .clerk = pid };
+		return 0;
+	}
 	close(ends[0]);
 	while (pid > 0 && waitpid(pid, NULL, 0) < 0 && errno == EINTR)
 		;

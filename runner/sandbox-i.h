@@ -54,6 +54,15 @@ NORETURN void line_give_up(int line, const struct err *err, bool at_exec);
 
 struct room;
 
+/* The clerk that records owners (owner-linux.c); none: `line` is -1. */
+struct owner {
+	int line; /* owned */
+	pid_t clerk;
+	bool waits;  /* a call is out, and no other may be asked about */
+	uint64_t id; /* of that call */
+	bool lost;   /* some owner was not recorded */
+};
+
 struct run {
 	const struct sandbox_spec *spec; /* `own`: the caller's, and what its view adds */
 	struct sandbox_spec own;
@@ -71,6 +80,7 @@ struct run {
 	int line;     /* our end of the line: the caller's, or in the init and child theirs */
 	int far_line; /* the other end, until the clone */
 	int userns;   /* the init's, to map ids to it; -1 if none are mapped */
+	struct owner owner;
 
 	int landlock; /* level of the rules that were entered; 0: none */
 	int listener; /* the child's: what its list of calls refuses; -1: nobody hears of it */
@@ -131,6 +141,22 @@ NODISCARD int ids_map_range(const struct run *run, struct err *err);
 /* By the caller, once ids are mapped: the root that the spec asks for, served; 0 if it asks for none. */
 NODISCARD int root_open(struct run *run, struct err *err);
 
+/* --- owner-linux.c ------------------------------------------------------------------------ */
+
+struct seccomp_data;
+
+/* By the process that made the root, until the caller closes the other end. */
+void owner_serve(int line);
+void owner_end(struct owner *o); /* none is fine */
+
+/*
+ * Hand a call of seccomp_one_id[] by a thread of the run to the clerk.  false: it is not for the clerk, or there
+ * is none.  Once o->line can be read, owner_hear() is what the call o->id is answered with: 0 or a negative errno.
+ */
+NODISCARD bool owner_ask(struct owner *o, uint64_t id, pid_t thread,
+			 const struct seccomp_data *data);
+NODISCARD int owner_hear(struct owner *o);
+
 /* --- idmap-linux.c: by the caller --------------------------------------------------------- */
 
 NODISCARD int idmap_open(struct run *run,
@@ -186,7 +212,10 @@ NORETURN void init_main(struct run *run);
 /* --- refused-linux.c: by the caller ------------------------------------------------------- */
 
 /* One call; 1 unless it was refused, < 0: there is nothing more to hear. */
-NODISCARD int refused_hear(const struct sandbox_spec *spec, int listener);
+NODISCARD int refused_hear(struct run *run, int listener);
+
+/* Answer the call that waits for owner_hear(). */
+NODISCARD int refused_hear_owner(struct run *run, int listener);
 
 /* --- watch-linux.c: by the caller --------------------------------------------------------- */
 

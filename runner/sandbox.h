@@ -192,18 +192,20 @@ void sandbox_snapshots_answer(const struct sandbox_snapshots *s, uint64_t id, in
  * A whole root file system that the command sees as its `/`, in which it is root: with the
  * capabilities of caps-linux.c in its own namespaces, and none outside.  `serve` gets the kernel's end of a FUSE
  * mount that was made inside, borrowed, and must answer it before it returns; ids in its requests
- * are the run's.  With `one_id` the run has user and group 0 only: files must be shown as theirs.
+ * are the run's.  With `one_id` the run has user and group 0 only: files must be shown as theirs, and
+ * an owner comes as the attribute "security.snapcow.owner", "33:-1", in which -1 leaves it as it is.
  */
 typedef int (*sandbox_serve_fn)(void *ctx, int fd, bool one_id, struct err *err);
 
 struct sandbox_root {
 	sandbox_serve_fn serve;
+	const char *home; /* made, with mode 0700, if its top lacks it; NULL: none */
 	void *ctx;
 };
 
 /* The ids that a run on a root of its own has. */
 enum sandbox_ids {
-	SANDBOX_IDS_ONE,   /* 0: the caller; chown(2) and setgroups(2) say yes and do nothing */
+	SANDBOX_IDS_ONE, /* 0: the caller; owners are recorded, and changes of ids answered only */
 	SANDBOX_IDS_RANGE, /* the others are the caller's range in /etc/subuid and /etc/subgid */
 	SANDBOX_IDS_ALL,   /* 65,536 that own nothing outside: the caller is root */
 };
@@ -295,6 +297,7 @@ struct sandbox_result {
 	const char *limit; /* the one that ended or cut it: "memory", "time", ...; NULL for none */
 	uint32_t walls;    /* bits of those in force */
 	enum sandbox_ids ids; /* with a `root` */
+	bool owners_lost;     /* with one id: not all that chown(2) set is recorded */
 	int landlock;         /* level of Landlock's interface that is in force; 0: none */
 	const char *cgroup;   /* what holds the limits: "v1", "v2", "scope" of systemd, "none" */
 	uint32_t

@@ -14,7 +14,7 @@ enum seccomp_part {
 	SECCOMP_STRICT = 1, /* the same, with fewer calls */
 	SECCOMP_SETID = 2, /* set-id bits alone, beside somebody else's list; the rest is allowed */
 	SECCOMP_ROOT = 4,  /* of the list: what root of a root file system of its own may do */
-	SECCOMP_ONE_ID = 8, /* with that: changes of owner are answered, and not made */
+	SECCOMP_ONE_ID = 8, /* with that: changes of owner and of ids are answered, and not made */
 };
 
 /*
@@ -24,5 +24,5 @@ enum seccomp_part {
  */
 NODISCARD int seccomp_compile(uint32_t arch, unsigned int parts, struct buf *out, struct err *err);
 
-/* Let a listener hear of what it refuses with EPERM and EAFNOSUPPORT, and answer that. */
+/* Let a listener hear of what it refuses with EPERM and EAFNOSUPPORT, or says to have worked, and answer that. */
 void seccomp_tell(struct buf *code);

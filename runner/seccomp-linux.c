@@ -274,7 +274,10 @@ static int compile_own(unsigned int parts, struct buf *code, struct err *err)
 #endif
 }
 
-/* A refused call that we know goes to the listener; an unknown one just does not exist. */
+/*
+ * A refused call that we know goes to the listener, and one that would only be said to have worked; an
+ * unknown one just does not exist.
+ */
 void seccomp_tell(struct buf *code)
 {
 	struct sock_filter *at = (struct sock_filter *)(void *)code->data;
@@ -282,7 +285,7 @@ void seccomp_tell(struct buf *code)
 	for (size_t i = 0; i < code->len / sizeof(*at); i++) {
 		if (at[i].code == (BPF_RET | BPF_K) &&
 		    (at[i].k == (SECCOMP_RET_ERRNO | EPERM) ||
-		     at[i].k == (SECCOMP_RET_ERRNO | EAFNOSUPPORT)))
+		     at[i].k == (SECCOMP_RET_ERRNO | EAFNOSUPPORT) || at[i].k == SECCOMP_RET_ERRNO))
 			at[i].k = SECCOMP_RET_USER_NOTIF;
 	}
 }

@@ -244,9 +244,14 @@ const char *const seccomp_root[] = {
 	"open", "openat", "openat2", "chroot",
 };
 
-/* What the kernel would refuse, since there is no id to give a file to, or groups to take. */
+/*
+ * What the kernel would refuse, since there is no id to give a file to, to become, or groups to take.  A
+ * change of owner is recorded (owner-linux.c); the others are answered as if they had worked.  A program that
+ * "dropped" to another user so is still root, in a run where there is nobody else.
+ */
 const char *const seccomp_one_id[] = {
-	"chown", "fchown", "fchownat", "lchown", "setgroups",
+	"chown", "fchown", "fchownat", "lchown", "setgroups", "setgid", "setregid", "setresgid",
+	"setresuid", "setreuid", "setuid",
 };
 /* clang-format on */
 

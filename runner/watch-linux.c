@@ -36,6 +36,7 @@ enum {
 	AT_CLOCK,
 	AT_BESIDE,
 	AT_REFUSED = AT_BESIDE + SANDBOX_BESIDE_MAX,
+	AT_OWNER,
 	AT_STREAMS,
 	N_PLACES = AT_STREAMS + PUMP_PLACES,
 };
@@ -250,7 +251,7 @@ static int on_beside(struct watch *w, const struct pollfd at[SANDBOX_BESIDE_MAX]
  */
 static void on_refused(struct watch *w, short events)
 {
-	const int r = events & POLLIN ? refused_hear(w->run->spec, w->listener) : -EPIPE;
+	const int r = events & POLLIN ? refused_hear(w->run, w->listener) : -EPIPE;
 
 	if (r >= 0) {
 		w->refused += r == 0 && w->refused < SANDBOX_REFUSED_MAX;
@@ -258,6 +259,12 @@ static void on_refused(struct watch *w, short events)
 		return;
 	}
 	set_listener(w, -1);
+}
+
+static void on_owner(struct watch *w)
+{
+	if (refused_hear_owner(w->run, w->listener) < 0)
+		set_listener(w, -1);
 }
 
 /* The walls stand, and the time of the run begins. */
@@ -329,6 +336,7 @@ static bool on_line(struct watch *w)
 static int watch_loop(struct watch *w, struct err *err)
 {
 	struct pollfd at[N_PLACES];
+	const struct owner *owner = &w->run->owner;
 	bool line_open = true, pause;
 	int r;
 
@@ -340,7 +348,9 @@ static int watch_loop(struct watch *w, struct err *err)
 		for (size_t i = 0; i < SANDBOX_BESIDE_MAX; i++)
 			at[AT_BESIDE + i] = (struct pollfd){ w->beside[i], POLLIN, 0 };
 		pause = w->hear_at > now_ms() && w->listener >= 0;
-		at[AT_REFUSED] = (struct pollfd){ pause ? -1 : w->listener, POLLIN, 0 };
+		at[AT_REFUSED] =
+		    (struct pollfd){ pause || owner->waits ? -1 : w->listener, POLLIN, 0 };
+		at[AT_OWNER] = (struct pollfd){ owner->waits ? owner->line : -1, POLLIN, 0 };
 		pump_places(&w->pump, &at[AT_STREAMS]);
 		if (poll(at, N_PLACES, pause ? REFUSED_PACE_MS : -1) < 0) {
 			if (errno == EINTR)
@@ -356,6 +366,8 @@ static int watch_loop(struct watch *w, struct err *err)
 		r = at[AT_SIGNALS].revents ? on_signal(w, err) : 0;
 		if (at[AT_REFUSED].revents)
 			on_refused(w, at[AT_REFUSED].revents);
+		if (at[AT_OWNER].revents)
+			on_owner(w);
 		if (r == 0 && at[AT_CLOCK].revents)
 			r = on_clock(w, err);
 		if (r == 0)
@@ -439,6 +451,7 @@ int watch_run(struct run *run, struct sandbox_result *ret, struct err *err)
 	if (r == 0)
 		r = pump_drain(&w.pump, err);
 	ret->truncated = w.pump.truncated;
+	ret->owners_lost = run->owner.lost;
 	if (r == 0)
 		r = settle(&w, err);
 	if (r < 0)

@@ -118,9 +118,38 @@ static void set_artifacts(struct json j, const struct engine_run *r)
 	}
 }
 
+static void set_names(struct json j, const char *key, const struct strlist *names)
+{
+	struct json list = json_set_array(j, key);
+
+	for (size_t i = 0; i < names->n; i++)
+		json_add_name(list, names->list[i]);
+}
+
+static void set_isolation(struct json j, const struct engine_run *r)
+{
+	struct json list;
+
+	json_set_text(j, "driver", "namespaces");
+	list = json_set_array(j, "walls");
+	for (size_t i = 0; i < r->n_walls; i++)
+		json_add_text(list, r->walls[i]);
+	json_set_text(j, "cgroup", *r->cgroup != '\0' ? r->cgroup : NULL);
+	json_set_int(j, "landlock", r->landlock);
+	json_set_text(j, "ids", *r->ids != '\0' ? r->ids : NULL);
+	json_set_bool(j, "owners_lost", r->owners_lost);
+	list = json_set_array(j, "missing");
+	for (size_t i = 0; i < r->missing.n; i++) {
+		struct json one = json_add_object(list);
+
+		json_set_text(one, "wall", r->missing.list[i].wall);
+		json_set_name(one, "reason", r->missing.list[i].reason);
+	}
+}
+
 void runs_set_json(struct json j, const struct engine_run *r)
 {
-	struct json part, list;
+	struct json part;
 
 	json_set_text(j, "run", r->id);
 	json_set_text(j, "state", state_names[r->state]);
@@ -129,18 +158,10 @@ void runs_set_json(struct json j, const struct engine_run *r)
 	json_set_name(j, "project", r->project);
 	json_set_name(j, "workdir", r->cwd);
 	out_json_id(j, "before", r->before);
-	list = json_set_array(j, "command");
-	for (size_t i = 0; i < r->argv.n; i++)
-		json_add_name(list, r->argv.list[i]);
-	list = json_set_array(j, "env");
-	for (size_t i = 0; i < r->env.n; i++)
-		json_add_name(list, r->env.list[i]);
-	list = json_set_array(j, "secret_for");
-	for (size_t i = 0; i < r->secret_for.n; i++)
-		json_add_name(list, r->secret_for.list[i]);
-	list = json_set_array(j, "tls_inspect");
-	for (size_t i = 0; i < r->tls_inspect.n; i++)
-		json_add_text(list, r->tls_inspect.list[i]);
+	set_names(j, "command", &r->argv);
+	set_names(j, "env", &r->env);
+	set_names(j, "secret_for", &r->secret_for);
+	set_names(j, "tls_inspect", &r->tls_inspect);
 	json_set_text(j, "profile", r->profile);
 	json_set_text(j, "net", r->net);
 	set_published(j, r);
@@ -150,21 +171,7 @@ void runs_set_json(struct json j, const struct engine_run *r)
 	json_set_bool(j, "detached", r->detached);
 	out_json_time(j, "started", r->started);
 	set_ending(j, r);
-	part = json_set_object(j, "isolation");
-	json_set_text(part, "driver", "namespaces");
-	list = json_set_array(part, "walls");
-	for (size_t i = 0; i < r->n_walls; i++)
-		json_add_text(list, r->walls[i]);
-	json_set_text(part, "cgroup", *r->cgroup != '\0' ? r->cgroup : NULL);
-	json_set_int(part, "landlock", r->landlock);
-	json_set_text(part, "ids", *r->ids != '\0' ? r->ids : NULL);
-	list = json_set_array(part, "missing");
-	for (size_t i = 0; i < r->missing.n; i++) {
-		struct json one = json_add_object(list);
-
-		json_set_text(one, "wall", r->missing.list[i].wall);
-		json_set_name(one, "reason", r->missing.list[i].reason);
-	}
+	set_isolation(json_set_object(j, "isolation"), r);
 	refusals_set_json(j, &r->refusals);
 	questions_set_json(j, &r->answers);
 	/* Only a list of hosts has a proxy that counts. */

@@ -30,6 +30,8 @@ struct mount_shift {
 	uint32_t first, n; /* n is 0: ids are shown as they are */
 };
 
+#define MOUNT_OWNER_NAME "security.snapcow.owner" /* "33:-1": -1 leaves one of the two as it is */
+
 struct mount_options {
 	const char *path;   /* an empty directory of ours; NULL: nowhere for now */
 	const char *source; /* what mount(8) shows as the device */
@@ -39,8 +41,11 @@ struct mount_options {
 	    unchecked; /* the kernel checks no permissions: only for mounts nobody else can enter */
 	bool no_xattrs; /* none can be seen or set, no ACL either: only with `unchecked` */
 	struct mount_shift shift;
-	bool
-	    one_id; /* every file is shown as that of user and group 0, without an ACL; its owner stays */
+	/*
+	 * Every file is shown as that of user and group 0, without an ACL.  Its owner is what the extended
+	 * attribute MOUNT_OWNER_NAME says, which whoever administers the mount's user namespace can set.
+	 */
+	bool one_id;
 	/*
 	 * A mount of the same layer, or NULL.  What changes through one of the two is announced on
 	 * the other within milliseconds, and all of it before mount_close() of either returns.

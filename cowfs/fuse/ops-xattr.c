@@ -6,6 +6,7 @@
 #include "cowfs/fuse/ops.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/attr.h"
@@ -48,6 +49,56 @@ int ops_drop_capability(fuse_req_t req, fuse_ino_t node, struct err *err)
 	return r == -ENODATA ? 0 : r;
 }
 
+/*
+ * On a mount that shows every file as root's, owners are set by this name: "33:-1", in which -1 leaves one as
+ * it is.  The kernel asks for CAP_SYS_ADMIN of the mount's user namespace.
+ */
+static bool is_owner(fuse_req_t req, const char *name)
+{
+	return ops_hides_acls(req) && strcmp(name, MOUNT_OWNER_NAME) == 0;
+}
+
+static int set_owner(fuse_req_t req, fuse_ino_t node, const char *value, size_t size,
+		     struct err *err)
+{
+	const struct layer_call call = ops_call(req);
+	struct stat st = { 0 }, now;
+	long long uid, gid;
+	unsigned set = 0;
+	char text[64], end;
+
+	if (size >= sizeof(text))
+		return -EINVAL;
+	memcpy(text, value, size);
+	text[size] = '\0';
+	if (sscanf(text, "%lld:%lld%c", &uid, &gid, &end) != 2 || uid < -1 || gid < -1 ||
+	    uid >= UINT32_MAX || gid >= UINT32_MAX)
+		return -EINVAL;
+	st.st_uid = (uid_t)uid;
+	st.st_gid = (gid_t)gid;
+	set |= uid >= 0 ? LAYER_SET_UID : 0;
+	set |= gid >= 0 ? LAYER_SET_GID : 0;
+	return set == 0 ? 0 : layer_setattr(ops_layer(req), &call, node, &st, set, &now, err);
+}
+
+/* The owner that is stored; its length. */
+static ssize_t get_owner(fuse_req_t req, fuse_ino_t node, char *value, size_t room, struct err *err)
+{
+	struct stat st;
+	int r = layer_getattr(ops_layer(req), node, &st, err);
+	char text[64];
+	int n;
+
+	if (r < 0)
+		return r;
+	n = snprintf(text, sizeof(text), "%u:%u", (unsigned)st.st_uid, (unsigned)st.st_gid);
+	if (room > 0 && (size_t)n > room)
+		return -ERANGE;
+	if (room > 0)
+		memcpy(value, text, (size_t)n);
+	return n;
+}
+
 void op_setxattr(fuse_req_t req, fuse_ino_t node, const char *name, const char *value, size_t size,
 		 int flags)
 {
@@ -59,7 +110,9 @@ void op_setxattr(fuse_req_t req, fuse_ino_t node, const char *name, const char *
 	if (set.kills_sgid)
 		flags |= LAYER_ACL_KILL_SGID;
 	r = check_name(req, set.name);
-	if (r == 0)
+	if (r == 0 && is_owner(req, set.name))
+		r = set_owner(req, node, set.value, size, &err);
+	else if (r == 0)
 		r = layer_setxattr(ops_layer(req), &call, node, set.name, set.value, size, flags,
 				   &err);
 	reply_done(req, r, &err);
@@ -78,7 +131,9 @@ void op_getxattr(fuse_req_t req, fuse_ino_t node, const char *name, size_t size)
 		value = malloc(room);
 	if (n == 0 && room > 0 && value == NULL)
 		n = -ENOMEM;
-	if (n == 0)
+	if (n == 0 && is_owner(req, name))
+		n = get_owner(req, node, value, room, &err);
+	else if (n == 0)
 		n = layer_getxattr(ops_layer(req), &call, node, name, value, room, &err);
 	if (n > 0 && room > 0 && acl_is_name(name))
 		shift_acl_out(&request_current()->mount->shift, value, (size_t)n);

@@ -189,6 +189,7 @@ struct engine_run {
 	int landlock; /* level of its interface that was in force; 0: none */
 	char cgroup
 	    [8]; /* what held the limits: "v1", "v2", "scope" of systemd, "none"; "": unknown */
+	bool owners_lost;              /* with one id: not all that chown(2) set is recorded */
 	struct engine_missing missing; /* walls that stood not, though they were asked for */
 	uint64_t duration_ms, cpu_ms, max_rss, max_mem;
 	char *problem; /* owned; why it could not be started, or NULL */

@@ -198,6 +198,7 @@ static void set_result(struct json j, const struct engine_run *r)
 	json_set_int(j, "landlock", r->landlock);
 	json_set_text(j, "cgroup", r->cgroup);
 	json_set_text(j, "ids", r->ids);
+	json_set_bool(j, "owners_lost", r->owners_lost);
 	walls = json_set_array(j, "missing");
 	for (size_t i = 0; i < r->missing.n; i++) {
 		struct json one = json_add_object(walls);
@@ -251,6 +252,7 @@ static void get_isolation(struct json j, struct engine_run *r)
 	r->landlock = (int)json_get_int(j, "landlock");
 	ids = json_has(j, "ids") ? json_get_text(j, "ids") : NULL;
 	snprintf(r->ids, sizeof(r->ids), "%s", ids ? ids : "");
+	r->owners_lost = json_has(j, "owners_lost") && json_get_bool(j, "owners_lost");
 	list = json_get_array(j, "missing");
 	for (size_t i = 0; i < json_length(list) && m->n < ARRAY_LEN(m->list); i++) {
 		const struct json one = json_at_object(list, i);

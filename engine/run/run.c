@@ -337,7 +337,7 @@ static int execute(struct running *r, struct sandbox_result *result, struct err 
 	spec->began_ctx = r;
 	spec->refused = run_refusals_take_call;
 	spec->refused_ctx = &r->run.refusals;
-	r->root = (struct sandbox_root){ .serve = serve_root, .ctx = r };
+	r->root = (struct sandbox_root){ .serve = serve_root, .home = RUN_ROOT_HOME, .ctx = r };
 	spec->root = r->options->root ? &r->root : NULL;
 	spec->view = show;
 	spec->view_ctx = r;
@@ -449,6 +449,7 @@ static void take_result(struct running *r, const struct sandbox_result *result, 
 	take_walls(run, result->walls);
 	take_missing(run, result);
 	snprintf(run->ids, sizeof(run->ids), "%s", run_root_ids(r->options, result->ids));
+	run->owners_lost = result->owners_lost;
 	run->landlock = result->landlock;
 	snprintf(run->cgroup, sizeof(run->cgroup), "%s", result->cgroup ? result->cgroup : "none");
 	run->duration_ms = result->duration_ms;

@@ -352,7 +352,7 @@ static void look_at_root(struct engine_diagnosis *d)
 		doctor_finds(d, ENGINE_WEAK, "root",
 			     "as root: apt-get install uidmap; usermod --add-subuids "
 			     "100000-165535 --add-subgids 100000-165535 USER",
-			     "runs with --root have user 0 alone, no chown and no services: %.90s",
+			     "runs with --root have user 0 alone, and services stay root: %.100s",
 			     why.msg);
 		break;
 	}

@@ -1,8 +1,11 @@
 """run --root: a clone is the command's whole root file system, it is root in it, and nothing outside."""
 
 import importlib.util
+import io
+import json
 import os
 import shutil
+import signal
 import socket
 import subprocess
 import sys
@@ -13,7 +16,7 @@ from types import SimpleNamespace
 import snaptest
 from roottest import ids, listing, main, plant, root_run, root_sh
 from livetest import live_test
-from runtest import clones, run
+from runtest import clones, line_of, run, start
 from snaptest import SNAP, Skip
 
 ATTEMPTS = Path(os.environ["SNAP_SANDBOX_ATTEMPTS"])
@@ -77,6 +80,129 @@ def nothing_lies_over_or_above_its_root(w):
         assert words[4] == "/" or "nosuid" in words[5], line
 
 
+def owners(w, state, *names):
+    raw = w.ok("export", state, "--tar", "-").out
+    with tarfile.open(fileobj=io.BytesIO(raw)) as tar:
+        return {m.name.rstrip("/"): (m.uid, m.gid) for m in tar if m.name.rstrip("/") in names}
+
+
+ONE_ID = r"""
+import os, stat, struct
+def fails(error, call, *args):
+    try:
+        call(*args)
+    except OSError as e:
+        assert e.errno == error, (e, args)
+    else:
+        raise AssertionError(args)
+os.mkdir("/z"); os.chdir("/z")
+for name in ("a", "b", "c", "suid", "gone", "cap"):
+    open(name, "w").close()
+os.symlink("/z/a", "to-a")
+os.chown("a", 1, 2)
+os.chown("/z/to-a", 3, -1)                                  # through the link, the group stays
+os.chown("to-a", 7, 8, follow_symlinks=False)               # the link itself
+here = os.open("/z", os.O_RDONLY)
+os.chown("b", 4, 5, dir_fd=here)
+file = os.open("c", os.O_RDWR)
+os.fchown(file, 6, 6)
+os.unlink("gone"); fails(2, os.chown, "gone", 1, 1)
+fails(20, os.chown, "a/b", 1, 1)
+fails(9, os.fchown, 999, 1, 1)
+os.chmod("suid", 0o6755); os.chown("suid", 9, 9)
+assert stat.S_IMODE(os.stat("suid").st_mode) == 0o755, oct(os.stat("suid").st_mode)
+open("/tmp/t", "w").close(); os.chown("/tmp/t", 1, 1)
+os.setxattr("cap", "security.capability", struct.pack("<5I", 0x02000000, 1 << 10, 0, 0, 0))
+os.chown("cap", 13, 13); fails(61, os.getxattr, "cap", "security.capability")
+os.chown("/dev/stdout", 1, 1)
+for n, name in enumerate(("/dev/fd/%d", "/proc/self/fd/%d", "/proc/thread-self/fd/%d")):
+    os.chown(name % os.open(f"by-fd-{n}", os.O_RDWR | os.O_CREAT), 14, n)
+fails(2, os.chown, "/dev/fd/999", 1, 1)
+for call in (os.setgid, os.setuid):
+    call(33)
+os.setgroups([33]); os.setresuid(33, 33, 33)
+assert os.getuid() == 0, "nobody else to be"
+os.mkdir("jail"); open("jail/in", "w").close()
+pid = os.fork()
+if pid == 0:
+    os.chroot("/z/jail"); os.chdir("/"); os.chown("/in", 11, 12); os._exit(0)
+assert os.waitpid(pid, 0)[1] == 0
+fails(1, os.setxattr, "a", "security.snapcow.owner", b"0:0")  # the run itself may not
+print("fine")
+"""
+
+
+@live_test
+def what_the_caller_may_not_read_is_not_there(w):
+    """The rule for /etc/shadow and its like: absent, not empty, and named; root's clone has it."""
+    top = plant(w.top / "root")
+    (top / "etc/shadow").write_text("root:*:1::::::\n")
+    (top / "etc/shadow").chmod(0)
+    got = w.snap("run", "--json", "--root", "--allow-missing", "pids", str(top), "--", "sh", "-c",
+                 "cat /etc/shadow || echo none; ls /etc")
+    said = json.loads(got.out.decode())
+    if os.geteuid() == 0:
+        assert said["stdout"].startswith("root:*:1"), said
+        return
+    assert said["stdout"].split()[0] == "none" and "shadow" not in said["stdout"], said
+    assert b"etc/shadow" in got.err, got
+
+
+@live_test
+def owners_are_recorded_where_there_is_one_id(w):
+    """All ways to say chown; and what cannot be done is said to be, so that programs go on."""
+    if ids() != "one":
+        raise Skip("this run has ids to give files to")
+    python = "/usr/bin/python3"
+    if not Path(python).exists():
+        raise Skip("no /usr/bin/python3")
+    top = plant(w.top / "root", python)
+    version = os.path.realpath(python).rsplit("python", 1)[1]
+    for lib in (f"usr/lib/python{version}",):
+        shutil.copytree(f"/{lib}", top / lib, symlinks=True, ignore=shutil.ignore_patterns("__pycache__", "test", "idlelib", "dist-packages"))
+    (top / "ids.py").write_text(ONE_ID)
+    w.ok("-q", "init", str(top))
+    w.ok("-q", "-C", str(top), "clone", "-n", "box")
+    got = root_run(w, "box", "--", "/bin/python3", "-I", "-B", "/ids.py", "--")
+    assert got["stdout"] == "fine\n" and got["isolation"]["ids"] == "one", got
+    want = {"z/a": (3, 2), "z/to-a": (7, 8), "z/b": (4, 5), "z/c": (6, 6), "z/suid": (9, 9), "z/jail/in": (11, 12),
+            "z/cap": (13, 13), "z/by-fd-0": (14, 0), "z/by-fd-1": (14, 1), "z/by-fd-2": (14, 2)}
+    assert owners(w, "box", *want) == want, owners(w, "box", *want)
+    # Refused calls are counted, and these are none.
+    assert got["refusals"] == [] and not got["isolation"]["owners_lost"], got
+
+
+def clerk_of(pid):
+    """The child of a run's caller that is in no pid namespace of the run's: it records owners."""
+    children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+    found = [int(c) for c in children if len(fields(Path(f"/proc/{c}/status").read_text())["NSpid"].split()) ==
+             len(fields(Path(f"/proc/{pid}/status").read_text())["NSpid"].split())]
+    assert len(found) == 1, (children, found)
+    return found[0]
+
+
+@live_test
+def owners_are_recorded_after_ctrl_c_and_a_loss_is_told(w):
+    if ids() != "one":
+        raise Skip("this run has ids to give files to")
+    w.ok("-q", "init", str(plant(w.top / "root")))
+    w.ok("-q", "-C", str(w.top / "root"), "clone", "-n", "box")
+    for name, lost in (("f", False), ("g", True)):
+        process = start(w, "--root", "--allow-missing", "pids", "box", "--", "sh", "-c",
+                        f"trap '' INT; touch /{name}; echo ready; read x; chown 33:33 /{name}; echo $?",
+                        stdin=subprocess.PIPE, start_new_session=True)
+        assert line_of(process) == b"ready\n"
+        if lost:
+            os.kill(clerk_of(process.pid), signal.SIGKILL)
+        else:
+            os.killpg(process.pid, signal.SIGINT)
+        out, err = process.communicate(b"go\n", timeout=60)
+        assert out == b"0\n" and (b"not all owners of files are recorded" in err) == lost, (out, err)
+        assert owners(w, "box", name) == {name: (0, 0) if lost else (33, 33)}, owners(w, "box", name)
+        record = w.ok("runs", "box", "--json").json("snap.runs/1")["runs"][0]
+        assert record["isolation"]["owners_lost"] == lost, record
+
+
 @live_test
 def owners_are_what_the_run_says(w):
     top = plant(w.top / "root")
@@ -89,6 +215,8 @@ def owners_are_what_the_run_says(w):
         assert [g.rsplit(":", 1)[0] for g in got] == ["0:0"] * 4, got
         shown = w.ok("diff", "box", "--name-status").out.decode()
         assert "home" not in shown, shown
+        # What chown said is stored, and an archive of the clone has it.
+        assert owners(w, "box", "f", "d", "d/in") == {"f": (33, 33), "d": (1000, 33), "d/in": (0, 33)}
         return
     assert got == ["33:33:644", "1000:33:2775", "0:33:644", "1000:1000:755"] \
         or os.geteuid() != 0 and got[:3] == ["33:33:644", "1000:33:2775", "0:33:644"], got

@@ -322,7 +322,8 @@ TEST(root_of_its_own_root_may_do_little_more)
 		EXPECT("chown", SECCOMP_RET_ERRNO, 0);
 		EXPECT("fchownat", SECCOMP_RET_ERRNO, 0);
 		EXPECT("setgroups", SECCOMP_RET_ERRNO, 0);
-		EXPECT("setresuid", SECCOMP_RET_ALLOW, 0);
+		EXPECT("setresuid", SECCOMP_RET_ERRNO, 0);
+		EXPECT("setfsuid", SECCOMP_RET_ALLOW, 0);
 	}
 }
 
