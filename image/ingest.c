@@ -14,10 +14,20 @@
 #define NS_PER_S 1000000000
 
 const struct ingest_limits ingest_default = {
-	.tree = { .names = 4000000, .text = (uint64_t)512 << 20 },
+	/* A name costs cowfsd 300 to 500 bytes of memory while it is read: half a gigabyte at most. */
+	.tree = { .names = 1000000, .text = (uint64_t)128 << 20 },
 	.bytes = (uint64_t)256 << 30,
-	.entries = 16000000,
+	.entries = 4000000,
 };
+
+struct ingest_limits ingest_limits_for(struct ingest_limits limits, uint64_t names)
+{
+	const uint64_t most = names < UINT64_MAX / 1024 ? names : UINT64_MAX / 1024;
+
+	limits.tree = (struct draft_limits){ .names = most, .text = 128 * most };
+	limits.entries = 4 * most;
+	return limits;
+}
 
 struct ingest {
 	struct batch *batch;

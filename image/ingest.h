@@ -18,6 +18,9 @@ struct ingest_limits {
 
 extern const struct ingest_limits ingest_default;
 
+/* The same for so many names, with what goes along with them. */
+struct ingest_limits ingest_limits_for(struct ingest_limits limits, uint64_t names);
+
 struct ingest_report {
 	void (*fn)(uint64_t entries, uint64_t bytes, void *ctx); /* NULL: nobody listens */
 	void *ctx;

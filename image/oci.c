@@ -23,6 +23,7 @@ void oci_image_done(struct oci_image *i)
 {
 	free(i->platform);
 	free(i->layers);
+	free(i->plain);
 	json_done(&i->config);
 	*i = (struct oci_image){ 0 };
 }
@@ -245,6 +246,34 @@ static int get_layers(struct json manifest, struct oci_image *ret, struct err *e
 	return r;
 }
 
+/* Each layer is named twice: by its own bytes in the manifest, by what it unpacks to in the configuration. */
+static int get_plain(struct json config, struct oci_image *ret, struct err *err)
+{
+	struct json rootfs, list;
+
+	if (json_kind(config, "rootfs") != JSON_OBJECT)
+		return 0;
+	rootfs = json_get_object(config, "rootfs");
+	if (json_kind(rootfs, "diff_ids") != JSON_ARRAY)
+		return 0;
+	list = json_get_array(rootfs, "diff_ids");
+	if (json_length(list) != ret->n_layers)
+		return err_set(err, -EBADMSG, "the image has %zu layers, and says that it has %zu",
+			       ret->n_layers, json_length(list));
+	ret->plain = calloc(ret->n_layers + 1, sizeof(*ret->plain));
+	if (!ret->plain)
+		return err_nomem(err);
+	for (size_t i = 0; i < ret->n_layers; i++) {
+		const char *text = json_at_text(list, i);
+
+		if (!text || !is_digest(text))
+			return err_set(err, -EBADMSG,
+				       "the image has a layer with a digest of no known kind");
+		memcpy(ret->plain[i], text, OCI_DIGEST_SIZE);
+	}
+	return 0;
+}
+
 static int get_config(int dir, struct json manifest, struct oci_image *ret, struct err *err)
 {
 	struct oci_blob blob;
@@ -263,7 +292,7 @@ static int get_config(int dir, struct json manifest, struct oci_image *ret, stru
 		ret->platform = NULL;
 		return err_nomem(err);
 	}
-	return 0;
+	return get_plain(config, ret, err);
 }
 
 /* The entry of an index leads to a manifest, perhaps through another index. */

@@ -24,6 +24,8 @@ struct oci_image {
 	char digest[OCI_DIGEST_SIZE]; /* of its manifest */
 	char *platform;               /* owned; "linux/amd64" */
 	struct oci_blob *layers;      /* owned; the lowest first */
+	char (*plain)
+	    [OCI_DIGEST_SIZE]; /* owned; of each layer, what it unpacks to; NULL: nothing says so */
 	size_t n_layers;
 	struct json_doc config; /* the whole configuration file */
 };

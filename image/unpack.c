@@ -8,7 +8,7 @@
 #include "base/size.h"
 #include "cowfs/store/xattrs.h"
 #include "image/acl.h"
-#include "image/gunzip.h"
+#include "image/plain.h"
 
 #define WHITEOUT ".wh."
 #define OPAQUE   ".wh..wh..opq"
@@ -17,7 +17,7 @@
 struct unpack {
 	const struct libarchive *lib;
 	struct archive *archive;
-	struct gunzip *in;
+	struct plain *in;
 	const struct unpack_options *options;
 	struct stream_writer *out;
 	uint64_t bytes;
@@ -32,7 +32,7 @@ static void unpack_free(struct unpack *u)
 		return;
 	if (u->archive)
 		u->lib->read_free(u->archive);
-	gunzip_free(u->in);
+	plain_free(u->in);
 	free(u);
 }
 DEFINE_CLEANUP(struct unpack *, unpack_free)
@@ -44,7 +44,7 @@ static ssize_t on_read(struct archive *a, void *ctx, const void **ret)
 	struct unpack *u = ctx;
 
 	(void)a;
-	return gunzip_read(u->in, ret, &u->why);
+	return plain_read(u->in, ret, &u->why);
 }
 
 /* A warning counts too: it says that something of the entry was lost. */
@@ -67,10 +67,8 @@ static int begin(struct unpack *u, struct err *err)
 	u->archive = l->read_new();
 	if (!u->archive)
 		return err_nomem(err);
-	if (l->read_support_format_tar(u->archive) != ARCHIVE_OK ||
-	    l->read_support_filter_xz(u->archive) != ARCHIVE_OK ||
-	    l->read_support_filter_zstd(u->archive) != ARCHIVE_OK)
-		return err_set(err, -ENOTSUP, "this libarchive was built without xz or zstd");
+	if (l->read_support_format_tar(u->archive) != ARCHIVE_OK)
+		return err_set(err, -ENOTSUP, "this libarchive was built without tar");
 	if (l->read_open2(u->archive, u, NULL, on_read, NULL, NULL) != ARCHIVE_OK)
 		return failed(u, err);
 	return 0;
@@ -269,6 +267,18 @@ static int take_entry(struct unpack *u, struct archive_entry *e, struct err *err
 	return is_file ? copy_content(u, err) : 0;
 }
 
+static int check_plain(struct unpack *u, struct err *err)
+{
+	const char *want = u->options->plain;
+	char hex[SHA256_HEX_SIZE];
+	int r = plain_end(u->in, hex, err);
+
+	if (r < 0 || !want || strcmp(hex, want) == 0)
+		return r;
+	return err_set(err, -EBADMSG, "a layer unpacks to sha256:%s, and the image says sha256:%s",
+		       hex, want);
+}
+
 int unpack_archive(const struct libarchive *lib, unpack_read_fn read, void *ctx,
 		   const struct unpack_options *options, struct stream_writer *out, struct err *err)
 {
@@ -281,12 +291,12 @@ int unpack_archive(const struct libarchive *lib, unpack_read_fn read, void *ctx,
 	u->lib = lib;
 	u->options = options;
 	u->out = out;
-	r = gunzip_new(read, ctx, &u->in, err);
+	r = plain_new(lib, read, ctx, &u->in, err);
 	if (r >= 0)
 		r = begin(u, err);
 	while (r >= 0 && (rc = lib->read_next_header(u->archive, &e)) == ARCHIVE_OK)
 		r = take_entry(u, e, err);
 	if (r >= 0 && rc != ARCHIVE_EOF)
 		r = failed(u, err);
-	return r;
+	return r < 0 ? r : check_plain(u, err);
 }

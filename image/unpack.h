@@ -12,6 +12,8 @@
 struct unpack_options {
 	bool whiteouts; /* a layer: ".wh.NAME" takes NAME away, ".wh..wh..opq" all that is below */
 	uint64_t bytes; /* that the files may have; the reader of the stream counts again */
+	const char
+	    *plain; /* 64 hex digits: SHA-256 that the unpacked archive must have; NULL: any */
 };
 
 /* Gives the next bytes of the archive, borrowed until the next call; 0 at the end. */

@@ -8,19 +8,21 @@
 
 struct import_args {
 	const char *name, *platform;
-	uint64_t max_size;
+	uint64_t max_size, max_names;
 	bool replace;
 };
 
 static const struct opt import_opts[] = {
 	OPT_STR('n', "name", "IMAGE", struct import_args, name,
-		"call it so (default: after the file or directory)"),
+		"name of the image (default: that of the source)"),
 	OPT_STR(0, "platform", "OS/ARCH", struct import_args, platform,
-		"of an OCI image for several: linux/arm64 (default: this machine's)"),
+		"of an OCI image for several (default: this machine's)"),
 	OPT_FLAG(0, "replace", struct import_args, replace,
-		 "an image of that name gets this content; its clones keep theirs"),
+		 "replace an image of that name, but not its clones"),
+	OPT_U64(0, "max-names", "N", struct import_args, max_names,
+		"refuse more names (default: a million)"),
 	OPT_SIZE(0, "max-size", "SIZE", struct import_args, max_size,
-		 "refuse more than that in files (default: 256G)"),
+		 "refuse larger content (default: 256G)"),
 	OPT_END,
 };
 _Static_assert(sizeof(struct import_args) <= CMD_ARGS_MAX, "grow CMD_ARGS_MAX");
@@ -61,6 +63,7 @@ static int import_run(struct invocation *inv, struct err *err)
 		.platform = args->platform,
 		.replace = args->replace,
 		.max_bytes = args->max_size,
+		.max_names = args->max_names,
 		.watch = progress_watch(inv->progress),
 	};
 	int r = engine_import(inv->engine, &options, &made, err);

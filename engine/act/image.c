@@ -114,6 +114,8 @@ static int read_tree(struct importing *i, int fd, struct err *err)
 
 	if (i->ask->max_bytes > 0)
 		limits.bytes = i->ask->max_bytes;
+	if (i->ask->max_names > 0)
+		limits = ingest_limits_for(limits, i->ask->max_names);
 	return ingest_stream(&in, i->batch, &limits, &report, &i->tree, err);
 }
 

@@ -53,6 +53,7 @@ struct engine_import_options {
 	const char *platform; /* "linux/arm64"; NULL: of this machine */
 	bool replace;         /* one of that name gets this content; clones keep what they have */
 	uint64_t max_bytes;   /* of its files; 0: a limit of ours */
+	uint64_t max_names;   /* likewise; each costs cowfsd some 400 bytes of memory meanwhile */
 	struct engine_watch watch;
 };
 

@@ -113,7 +113,9 @@ static int add_oci_layers(struct import *i, int dir, const struct oci_image *ima
 			struct parser_layer *l = &i->plan.layers[i->plan.n - 1];
 
 			l->digest = strdup(image->layers[k].digest + strlen("sha256:"));
-			r = l->digest ? 0 : err_nomem(err);
+			if (image->plain)
+				l->plain = strdup(image->plain[k] + strlen("sha256:"));
+			r = l->digest && (l->plain || !image->plain) ? 0 : err_nomem(err);
 		}
 	}
 	return r;
@@ -186,6 +188,7 @@ static int ask(struct engine *e, const struct import *i, int stream, struct engi
 		.message = message,
 		.replace = i->options->replace,
 		.max_bytes = i->plan.max_bytes,
+		.max_names = i->options->max_names,
 	};
 	struct json answer;
 	int r;

@@ -16,6 +16,7 @@
 struct parser_layer {
 	int fd;       /* owned; at its beginning */
 	char *digest; /* owned; that it must have, 64 hex digits; NULL: none is known */
+	char *plain;  /* owned; the same of what it unpacks to */
 };
 
 struct parser_plan {

@@ -23,6 +23,7 @@ void parser_plan_done(struct parser_plan *p)
 	for (size_t i = 0; i < p->n; i++) {
 		cleanup_close(&p->layers[i].fd);
 		free(p->layers[i].digest);
+		free(p->layers[i].plain);
 	}
 	free(p->layers);
 	*p = (struct parser_plan){ 0 };
@@ -80,6 +81,7 @@ static int parse_layer(const struct libarchive *lib, const struct parser_plan *p
 	const struct unpack_options options = {
 		.whiteouts = plan->whiteouts,
 		.bytes = plan->max_bytes,
+		.plain = plan->layers[i].plain,
 	};
 	int r = 0;
 

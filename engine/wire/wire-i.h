@@ -168,6 +168,7 @@ struct import_ask {
 	char *message; /* of the snapshot */
 	bool replace;
 	uint64_t max_bytes; /* 0: a limit of ours */
+	uint64_t max_names; /* likewise */
 };
 
 extern const struct fields wire_import;   /* struct import_ask */

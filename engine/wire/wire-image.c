@@ -7,6 +7,7 @@ static const struct field wire_import_fields[] = {
 	FIELD(FIELD_NAME, struct import_ask, message),
 	FIELD(FIELD_BOOL, struct import_ask, replace),
 	FIELD(FIELD_UINT, struct import_ask, max_bytes),
+	FIELD(FIELD_UINT, struct import_ask, max_names),
 };
 const struct fields wire_import = FIELDS(struct import_ask, wire_import_fields);
 

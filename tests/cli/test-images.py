@@ -1,14 +1,19 @@
 """Images: archives become states and states archives, with all that a file has, and nothing else."""
 
+import gzip
 import hashlib
 import io
 import json
 import os
+import re
 import shutil
 import signal
+import stat
 import subprocess
 import sys
 import tarfile
+import time
+from pathlib import Path
 
 from snaptest import SNAP, Skip, World, main, needs_fuse, test
 
@@ -109,6 +114,18 @@ def what_was_exported_comes_back_the_same(w: World):
 
 
 @test
+def gzip_says_nothing_of_the_moment_or_the_machine(w: World):
+    image(w, archive(w.top / "full.tar", *FULL))
+    w.ok("export", "full", "--tar", str(w.top / "out.tar.gz"))
+    w.ok("export", "full", "--oci", str(w.top / "layout"))
+    packed = [(w.top / "out.tar.gz").read_bytes()] + [p.read_bytes() for p in (w.top / "layout/blobs/sha256").iterdir()]
+    packed = [p for p in packed if p[:2] == b"\x1f\x8b"]
+    assert len(packed) == 2, "an archive and a layer"
+    for p in packed:
+        assert p[3] == 0 and p[4:8] == bytes(4), "no name, no time"
+
+
+@test
 def the_order_of_an_archive_does_not_matter(w: World):
     image(w, archive(w.top / "a.tar", *FULL))
     image(w, archive(w.top / "b.tar", *sorted((e for e in FULL if e[0].type != tarfile.LNKTYPE),
@@ -116,6 +133,71 @@ def the_order_of_an_archive_does_not_matter(w: World):
                      *(e for e in FULL if e[0].type == tarfile.LNKTYPE)))
     a, b = (w.ok("export", name, "--tar", "-").out for name in "ab")
     assert a == b
+
+
+@test
+def images_of_the_same_content_are_one_root(w: World):
+    image(w, archive(w.top / "a.tar", *FULL))
+    before = w.ok("check", "--json").json("snap.check/1")["objects"]
+    image(w, archive(w.top / "b.tar", *sorted((e for e in FULL if e[0].type != tarfile.LNKTYPE),
+                                              key=lambda e: e[0].name, reverse=True),
+                     *(e for e in FULL if e[0].type == tarfile.LNKTYPE)))
+    assert w.ok("check", "--json").json("snap.check/1")["objects"] == before, "no directory is stored twice"
+    image(w, archive(w.top / "c.tar", *FULL, entry("more", b"1")))
+    assert w.ok("check", "--json").json("snap.check/1")["objects"] > before
+
+
+@test
+def the_parser_of_an_import_is_confined(w: World):
+    """Seen from outside, while it waits for the rest of an archive."""
+    raw = Path(archive(w.top / "full.tar", *FULL)).read_bytes()
+    secret = os.open(w.top / "full.tar", os.O_RDONLY)
+    os.set_inheritable(secret, True)
+    p = subprocess.Popen([SNAP, "--store", str(w.store), "import", "-", "-n", "slow"], stdin=subprocess.PIPE,
+                         stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=w.env, pass_fds=[secret])
+    try:
+        p.stdin.write(raw[:1024])
+        p.stdin.flush()
+        parser = confined_child(p)
+        status = dict(line.split(":", 1) for line in Path(f"/proc/{parser}/status").read_text().splitlines() if ":" in line)
+        assert int(status["NoNewPrivs"]) == 1, status
+        fds = {os.readlink(f"/proc/{parser}/fd/{n}") for n in os.listdir(f"/proc/{parser}/fd")}
+        assert not [f for f in fds if f.startswith(("/", "socket:")) and f != "/dev/null"], fds
+        limits = Path(f"/proc/{parser}/limits").read_text()
+        # The sanitizer reserves terabytes.
+        assert re.search(r"Max address space +2147483648 ", limits) or b"__asan_init" in SNAP.read_bytes(), limits
+        p.stdin.write(raw[1024:])
+        p.stdin.close()
+        assert p.wait(60) == 0
+    finally:
+        p.kill()
+        p.wait()
+        os.close(secret)
+    assert contents(w, "slow")["bin/su"] == b"#!"
+
+
+def confined_child(p):
+    """The child of a process that has entered a list of system calls."""
+    end = time.monotonic() + 60
+    while time.monotonic() < end and p.poll() is None:
+        for pid in Path(f"/proc/{p.pid}/task/{p.pid}/children").read_text().split():
+            try:
+                if "\nSeccomp:\t2\n" in Path(f"/proc/{pid}/status").read_text():
+                    return int(pid)
+            except OSError:
+                continue
+        time.sleep(0.02)
+    raise AssertionError("no child of the import is behind a list of system calls")
+
+
+@test
+def an_image_of_too_many_names_is_refused(w: World):
+    many = [entry(f"d/{n}", b"") for n in range(50)]
+    path = archive(w.top / "many.tar", *many)
+    w.snap("import", path, "--max-names", "51").fails(9, "more than 51 entries")
+    image(w, path, "--max-names", "60")
+    long = archive(w.top / "long.tar", *(entry(f"{n:03}" + "x" * 200, b"") for n in range(50)))
+    w.snap("import", long, "--max-names", "60").fails(9, "its names have more than 7680 bytes")
 
 
 @test
@@ -257,21 +339,23 @@ def blob(top, data):
     return {"digest": f"sha256:{name}", "size": len(data)}
 
 
-def layout(top, *images):
-    """Each is a tag, a platform and its layers, as lists of entries."""
+def layout(top, *images, plain=lambda ids: ids):
+    """Each is a tag, a platform and its layers, as lists of entries; `plain` may spoil what they unpack to."""
     index = []
     for tag, platform, layers in images:
         os_, arch = platform.split("/")
-        made = []
+        made, ids = [], []
         for n, entries in enumerate(layers):
             raw = io.BytesIO()
             with tarfile.open(fileobj=raw, mode="w:gz" if n % 2 == 0 else "w", format=tarfile.PAX_FORMAT) as tar:
                 for info, data in entries:
                     tar.addfile(info, io.BytesIO(data) if data is not None else None)
+            bare = gzip.decompress(raw.getvalue()) if n % 2 == 0 else raw.getvalue()
+            ids.append("sha256:" + hashlib.sha256(bare).hexdigest())
             made.append({"mediaType": "application/vnd.oci.image.layer.v1.tar" + ("+gzip" if n % 2 == 0 else ""),
                          **blob(top, raw.getvalue())})
         config = blob(top, json.dumps({"os": os_, "architecture": arch, "config": {
-            "Env": ["PATH=/bin"], "Cmd": ["sh"], "WorkingDir": "/srv", "User": "7:8"}}).encode())
+            "Env": ["PATH=/bin"], "Cmd": ["sh"], "WorkingDir": "/srv", "User": "7:8"}, "rootfs": {"type": "layers", "diff_ids": plain(ids)}}).encode())
         manifest = blob(top, json.dumps({"schemaVersion": 2, "config": config, "layers": made}).encode())
         index.append({**manifest, "platform": {"os": os_, "architecture": arch},
                       "annotations": {"org.opencontainers.image.ref.name": tag}})
@@ -307,6 +391,33 @@ def layers_lie_over_each_other_with_their_whiteouts(w: World):
     assert image(w, f"{out}:over", "-n", "over")["layers"] == 2
     assert listing(w, "over") == listing(w, "v1"), "the difference over its base is the same"
     assert not [p for p in (out / "blobs" / "sha256").iterdir() if len(p.name) != 64], "nothing is left there"
+
+
+@test
+def a_layer_that_unpacks_to_something_else_is_refused(w: World):
+    """Its own digest is right: somebody packed other bytes, or wrote another configuration."""
+    wrong = "sha256:" + "0" * 64
+    for name, plain, why in (("first", lambda ids: [wrong, ids[1]], f"and the image says {wrong}"),
+                             ("second", lambda ids: [ids[0], wrong], f"and the image says {wrong}"),
+                             ("few", lambda ids: ids[:1], "has 2 layers, and says that it has 1"),
+                             ("odd", lambda ids: [ids[0], "md5:1"], "no known kind")):
+        top = layout(w.top / name, ("v1", "linux/amd64", LAYERS), plain=plain)
+        w.snap("import", str(top), "-n", "x").fails(12, why)
+    assert w.ok("image", "-q").out == b""
+    # What zstd unpacks to is looked at as well.
+    image(w, archive(w.top / "a.tar", *FULL))
+    out = w.top / "out"
+    w.ok("export", "a", "--oci", str(out), "--compress", "zstd")
+    image(w, str(out), "-n", "good")
+    index = json.loads((out / "index.json").read_text())
+    named = out / "blobs/sha256"
+    manifest = json.loads((named / index["manifests"][0]["digest"][7:]).read_text())
+    config = json.loads((named / manifest["config"]["digest"][7:]).read_text())
+    config["rootfs"]["diff_ids"] = [wrong]
+    manifest["config"].update(blob(out, json.dumps(config).encode()))
+    index["manifests"][0].update(blob(out, json.dumps(manifest).encode()))
+    (out / "index.json").write_text(json.dumps(index))
+    w.snap("import", str(out), "-n", "bad").fails(12, wrong)
 
 
 @test
