@@ -2,7 +2,9 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "base/path.h"
 #include "base/size.h"
+#include "base/strlist.h"
 #include "cli/progress.h"
 #include "cli/show/clones.h"
 #include "engine/api/history.h"
@@ -12,18 +14,18 @@ struct clone_args {
 	const char *name, *from, *durability;
 	uint64_t count, ttl, quota;
 	bool private, no_xattrs, skip_unreadable, fsmonitor, root, lazy, wait;
+	struct opt_list include;
 };
 
 static const struct opt clone_opts[] = {
 	OPT_STR('n', "name", "NAME", struct clone_args, name,
-		"call it that (default: two words nobody uses)"),
+		"name of the clone (default: two words not in use)"),
 	OPT_STR(0, "from", "STATE", struct clone_args, from,
 		"start from a snapshot or clone (default: here)"),
 	OPT_U64(0, "count", "N", struct clone_args, count, "make N, called NAME-1, NAME-2, ..."),
 	OPT_DURATION(0, "ttl", "TIME", struct clone_args, ttl,
 		     "remove it after that time, once nobody uses it: 30m, 2h"),
-	OPT_SIZE(0, "quota", "SIZE", struct clone_args, quota,
-		 "let it grow by so much at most: 2G"),
+	OPT_SIZE(0, "quota", "SIZE", struct clone_args, quota, "limit its growth: 2G"),
 	OPT_STR(0, "durability", "HOW", struct clone_args, durability,
 		"fast, or full: fsync survives power loss (default)"),
 	OPT_FLAG(0, "private", struct clone_args, private,
@@ -31,14 +33,14 @@ static const struct opt clone_opts[] = {
 	OPT_FLAG(0, "no-xattrs", struct clone_args, no_xattrs,
 		 "a private one without extended attributes, faster still"),
 	OPT_FLAG(0, "fsmonitor", struct clone_args, fsmonitor,
-		 "git in it asks snap what changed, and does not look"),
-	OPT_FLAG(0, "root", struct clone_args, root,
-		 "of the machine: / without its mounts; for run --root"),
-	OPT_FLAG(0, "lazy", struct clone_args, lazy,
-		 "do not wait until the project's files are read"),
+		 "let git ask snap what changed instead of looking"),
+	OPT_FLAG(0, "root", struct clone_args, root, "clone / of this machine, without its mounts"),
+	OPT_FLAG(0, "lazy", struct clone_args, lazy, "do not wait until the files are read"),
+	OPT_LIST(0, "include-mount", "PATH", struct clone_args, include,
+		 "with --root: include what is mounted there"),
 	OPT_FLAG(0, "wait", struct clone_args, wait, "return when all files are read"),
 	OPT_FLAG(0, "skip-unreadable", struct clone_args, skip_unreadable,
-		 "leave out what cannot be read of the project"),
+		 "leave out files that cannot be read"),
 	OPT_END,
 };
 _Static_assert(sizeof(struct clone_args) <= CMD_ARGS_MAX, "grow CMD_ARGS_MAX");
@@ -60,7 +62,20 @@ static void set_strays(struct json array, const struct engine_stray *list, size_
 	}
 }
 
-static int print_json(const struct invocation *inv, const struct engine_clones *c, struct err *err)
+/* What of the machine is in no clone of it. */
+static void set_left_out(struct json j, const struct engine_taken *t)
+{
+	struct json list = json_set_array(j, "left_out");
+
+	for (size_t i = 0; i < t->n_left_out; i++)
+		json_add_name(list, t->left_out[i]);
+	list = json_set_array(j, "unreadable");
+	for (size_t i = 0; i < t->n_skipped; i++)
+		json_add_name(list, t->skipped[i].path);
+}
+
+static int print_json(const struct invocation *inv, const struct engine_clones *c,
+		      const struct engine_taken *taken, struct err *err)
 {
 	const struct clone_args *args = inv->args;
 	CLEANUP(json_done) struct json_doc doc = { 0 };
@@ -78,6 +93,8 @@ static int print_json(const struct invocation *inv, const struct engine_clones *
 		json_set_null(j, "git_dir");
 	set_strays(json_set_array(j, "git_links"), c->links, c->n_links);
 	set_strays(json_set_array(j, "warnings"), c->strays, c->n_strays);
+	if (args->root)
+		set_left_out(j, taken);
 	json_set_uint(j, "elapsed_ms", c->elapsed_ms);
 	return json_print(&doc, inv->out, err);
 }
@@ -153,15 +170,51 @@ static void hint(struct invocation *inv, int r)
 /* The machine's own root; what the caller may not read is left out, and named. */
 static int take_machine(const struct invocation *inv, struct engine_taken *ret, struct err *err)
 {
-	const struct engine_take_options options = {
+	const struct clone_args *args = inv->args;
+	CLEANUP(strlist_done) struct strlist include = { 0 };
+	struct engine_take_options options = {
 		.dir = "/",
 		.message = "the machine",
 		.automatic = true,
 		.skip_unreadable = true,
+		.lazy = args->lazy,
 		.watch = progress_watch(inv->progress),
 	};
 
+	for (size_t i = 0; i < args->include.n; i++)
+		if (strlist_take(&include, path_clean("/", args->include.items[i])) < 0)
+			return err_nomem(err);
+	options.include = (struct engine_list){ (const char *const *)include.list, include.n };
 	return engine_take(inv->engine, &options, ret, err);
+}
+
+static int check(const struct invocation *inv, struct err *err)
+{
+	const struct clone_args *args = inv->args;
+
+	if (args->count == 0)
+		return err_set(err, -EINVAL, "option '--count': at least one clone is made");
+	if (args->no_xattrs && !args->private)
+		return err_set(err, -EINVAL, "option '--no-xattrs' needs '--private'");
+	if (args->include.n > 0 && !args->root)
+		return err_set(err, -EINVAL, "option '--include-mount' needs '--root'");
+	if (args->root && args->from)
+		return err_set(err, -EINVAL, "options '--root' and '--from' exclude each other");
+	return 0;
+}
+
+/* What the clone is made of, where that must be captured first. */
+static int prepare(struct invocation *inv, struct engine_clone_options *o,
+		   struct engine_taken *taken, struct err *err)
+{
+	const struct clone_args *args = inv->args;
+	int r = 0;
+
+	if (args->root) {
+		r = take_machine(inv, taken, err);
+		o->from = taken->snapshot.id;
+	}
+	return r;
 }
 
 static int clone_run(struct invocation *inv, struct err *err)
@@ -187,17 +240,10 @@ static int clone_run(struct invocation *inv, struct err *err)
 
 	if (strict < 0)
 		return strict;
-	if (args->count == 0)
-		return err_set(err, -EINVAL, "option '--count': at least one clone is made");
-	if (args->no_xattrs && !args->private)
-		return err_set(err, -EINVAL, "option '--no-xattrs' needs '--private'");
-	if (args->lazy && args->root)
-		return err_set(err, -EINVAL, "option '--lazy' is for clones of projects");
-	if (args->root && args->from)
-		return err_set(err, -EINVAL, "options '--root' and '--from' exclude each other");
-	r = args->root ? take_machine(inv, &taken, err) : 0;
-	if (args->root)
-		options.from = taken.snapshot.id;
+	r = check(inv, err);
+	if (r < 0)
+		return r;
+	r = prepare(inv, &options, &taken, err);
 	r = r < 0 ? r : engine_clone(inv->engine, &options, &clones, err);
 	progress_done(inv->progress);
 	hint(inv, r);
@@ -212,7 +258,7 @@ static int clone_run(struct invocation *inv, struct err *err)
 	if (args->fsmonitor)
 		set_up_git(inv, &clones);
 	if (inv->json)
-		return print_json(inv, &clones, err);
+		return print_json(inv, &clones, &taken, err);
 	print_human(inv, &clones);
 	return CMD_OK;
 }

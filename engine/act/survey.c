@@ -193,10 +193,13 @@ int survey_capture(struct task *task, const struct project *p, struct batch *b,
 	};
 	int r = end_interrupted(task, p, err);
 
-	r = r < 0 ? r : system_left_out(p->path, task->host->dir, &exclude, err);
+	r = r < 0 ? r : system_left_out(p->path, task->host->dir, options->include, &exclude, err);
 	if (r < 0)
 		return r;
 	system_tell(task, &exclude);
+	for (size_t i = 0; options->left_out && i < exclude.n; i++)
+		if (strlist_add(options->left_out, exclude.list[i]) < 0)
+			return err_nomem(err);
 	if (strlist_add(&exclude, task->host->dir) < 0)
 		return err_nomem(err);
 	o.exclude = (const char *const *)exclude.list;

@@ -9,12 +9,17 @@
 #include <stdbool.h>
 
 #include "base/strlist.h"
+#include "engine/api/engine.h"
 #include "engine/host/task-i.h"
 
 bool system_is(const char *path);
 
-/* Directories to leave out of a capture of `path`, without the store; none of any other directory. */
-NODISCARD int system_left_out(const char *path, const char *store, struct strlist *ret,
+/*
+ * Directories to leave out of a capture of `path`, without the store; none of any other directory than `/`.
+ * -EINVAL with a sentence for an included path where nothing is mounted.
+ */
+NODISCARD int system_left_out(const char *path, const char *store,
+			      const struct engine_list *include, struct strlist *ret,
 			      struct err *err);
 
 /* Warn the caller about them, by name. */

@@ -15,8 +15,24 @@ bool system_is(const char *path)
 
 struct finding {
 	const char *store;
+	const struct engine_list *include;
+	struct strlist included; /* mounts that were asked for, and are there */
 	struct strlist *ret;
 };
+
+static void finding_done(struct finding *f)
+{
+	strlist_done(&f->included);
+}
+
+/* With a mount, what is mounted below it. */
+static bool is_included(const struct finding *f, const char *path)
+{
+	for (size_t i = 0; f->include && i < f->include->n; i++)
+		if (path_is_below(path, f->include->items[i]))
+			return true;
+	return false;
+}
 
 static bool is_in(const struct strlist *list, const char *path)
 {
@@ -26,7 +42,10 @@ static bool is_in(const struct strlist *list, const char *path)
 	return false;
 }
 
-/* A file that is mounted is captured as it is seen; so is what the caller may not look at, which is told. */
+/*
+ * A mount point is left out if it is a directory.  A mounted file is captured with the rest.  So is a
+ * mount point that stat(2) cannot reach; the capture then reports it as unreadable.
+ */
 static int add_mount(const char *path, dev_t dev, void *ctx)
 {
 	struct finding *f = ctx;
@@ -37,15 +56,28 @@ static int add_mount(const char *path, dev_t dev, void *ctx)
 		return 0;
 	if (stat(path, &st) < 0 || !S_ISDIR(st.st_mode))
 		return 0;
+	if (is_included(f, path))
+		return strlist_add(&f->included, path);
 	return strlist_add(f->ret, path);
 }
 
-int system_left_out(const char *path, const char *store, struct strlist *ret, struct err *err)
+static int check_included(const struct finding *f, struct err *err)
+{
+	for (size_t i = 0; f->include && i < f->include->n; i++)
+		if (!strlist_has(&f->included, f->include->items[i]))
+			return err_set(err, -EINVAL,
+				       "'%s' is no mount that a clone of '/' can include",
+				       f->include->items[i]);
+	return 0;
+}
+
+int system_left_out(const char *path, const char *store, const struct engine_list *include,
+		    struct strlist *ret, struct err *err)
 {
 	/* Homes are people's, not the machine's. */
 	static const char *const volatiles[] = { "/proc", "/sys",  "/dev", "/run",
 						 "/tmp",  "/home", "/root" };
-	struct finding f = { .store = store, .ret = ret };
+	CLEANUP(finding_done) struct finding f = { .store = store, .include = include, .ret = ret };
 	int r = 0;
 
 	if (!system_is(path))
@@ -55,7 +87,8 @@ int system_left_out(const char *path, const char *store, struct strlist *ret, st
 	if (r < 0)
 		return err_nomem(err);
 	r = sys_each_mount(add_mount, &f);
-	return r < 0 ? err_wrap(err, r, "looking for what is mounted below '/'") : 0;
+	return r < 0 ? err_wrap(err, r, "looking for what is mounted below '/'")
+		     : check_included(&f, err);
 }
 
 void system_tell(struct task *task, const struct strlist *left_out)

@@ -33,6 +33,7 @@ struct taking {
 	struct snapshot parent;   /* all zero: none */
 	struct captured captured; /* of a project */
 	struct buf lacks;         /* the text behind snapshot.lacks: what could not be read */
+	struct strlist left_out;  /* directories that are no part of the machine's root */
 	bool is_new;              /* the project */
 	struct lazy lazy;         /* its id zero: nothing is promised */
 	bool is_same;             /* the parent has the same state and is used instead */
@@ -45,6 +46,7 @@ static void taking_done(struct taking *t)
 	snapshot_done(&t->parent);
 	captured_done(&t->captured);
 	buf_done(&t->lacks);
+	strlist_done(&t->left_out);
 }
 
 /* --- tags ------------------------------------------------------------------------------- */
@@ -198,6 +200,8 @@ static int capture(struct taking *t, struct batch *b, struct err *err)
 	const struct survey_options options = {
 		.skip_unreadable = t->options->skip_unreadable,
 		.lazy = catalog_id_is_zero(&t->lazy.id) ? NULL : &t->lazy.id,
+		.include = &t->options->include,
+		.left_out = &t->left_out,
 		.watch = t->options->watch,
 	};
 	int r;
@@ -433,6 +437,9 @@ static int describe_skipped(struct taking *t, struct engine_taken *ret, struct e
 {
 	struct capture_report *unread = &t->captured.unread;
 
+	ret->left_out = TAKE_PTR(t->left_out.list);
+	ret->n_left_out = t->left_out.n;
+	t->left_out = (struct strlist){ 0 };
 	ret->skipped_more = unread->more;
 	if (unread->n == 0)
 		return 0;

@@ -52,6 +52,12 @@ struct engine_progress {
 
 typedef void (*engine_progress_fn)(const struct engine_progress *p, void *ctx);
 
+/* Strings that somebody else owns. */
+struct engine_list {
+	const char *const *items;
+	size_t n;
+};
+
 /* Where an act reports to; an empty one is fine. */
 struct engine_watch {
 	engine_progress_fn fn;

@@ -32,6 +32,9 @@ void engine_taken_done(struct engine_taken *t)
 		free(t->skipped[i].why);
 	}
 	free(t->skipped);
+	for (size_t i = 0; i < t->n_left_out; i++)
+		free(t->left_out[i]);
+	free(t->left_out);
 	engine_strays_free(t->strays, t->n_strays);
 	free(t->project);
 	*t = (struct engine_taken){ 0 };

@@ -34,6 +34,8 @@ struct engine_take_options {
 	bool lazy;            /* of a project: files may be read later (docs/design/lazy.md) */
 	/* Nobody asked for it.  The newest serves if it shows the same, in the same session and turn. */
 	bool automatic;
+	/* Of `/`: mounts below it that belong to it, each with all below; others are left out. */
+	struct engine_list include;
 	bool git; /* `dir` is git's own (gitdir-i.h); in cowfsd alone */
 	struct engine_watch watch;
 };
@@ -65,7 +67,9 @@ struct engine_taken {
 	bool compared;                  /* those are known: there is a parent, and it can be read */
 	struct engine_skipped *skipped; /* owned; in the order of paths */
 	size_t n_skipped;
-	uint64_t skipped_more;       /* beyond those listed */
+	uint64_t skipped_more; /* beyond those listed */
+	char **left_out;       /* owned; directories that are no part of `/`, by path */
+	size_t n_left_out;
 	struct engine_stray *strays; /* owned; of a project, in cowfsd alone */
 	size_t n_strays;
 	uint64_t elapsed_ms;

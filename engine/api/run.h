@@ -37,12 +37,6 @@ struct engine_run_limits {
 /* Nothing is said. */
 void engine_run_limits_init(struct engine_run_limits *l);
 
-/* Strings that somebody else owns. */
-struct engine_list {
-	const char *const *items;
-	size_t n;
-};
-
 struct engine_run;
 
 struct engine_run_options {

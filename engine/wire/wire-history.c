@@ -25,6 +25,8 @@ static const struct field wire_take_options_fields[] = {
 	FIELD(FIELD_BOOL, struct engine_take_options, skip_unreadable),
 	FIELD(FIELD_BOOL, struct engine_take_options, lazy),
 	FIELD(FIELD_BOOL, struct engine_take_options, automatic),
+	FIELD_LIST_OF(FIELD_NAMES, struct engine_take_options, "include", include.items, include.n,
+		      NULL),
 };
 const struct fields wire_take_options =
     FIELDS(struct engine_take_options, wire_take_options_fields);
@@ -46,6 +48,7 @@ static const struct field wire_taken_fields[] = {
 	FIELD(FIELD_UINT, struct engine_taken, elapsed_ms),
 	FIELD_LIST_OF(FIELD_LIST, struct engine_taken, "skipped", skipped, n_skipped, &skipped),
 	FIELD(FIELD_UINT, struct engine_taken, skipped_more),
+	FIELD_LIST_OF(FIELD_NAMES, struct engine_taken, "left_out", left_out, n_left_out, NULL),
 	FIELD_OF(struct engine_taken, "snapshot", snapshot, &wire_snapshot),
 };
 const struct fields wire_taken = FIELDS(struct engine_taken, wire_taken_fields);

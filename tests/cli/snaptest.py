@@ -220,7 +220,7 @@ def help_lines(command):
         "approve": 26,
         "artifact": 32,
         "bisect": 28,
-        "clone": 30,
+        "clone": 36,
         "diff": 26,
         "experiment": 118,
         "export": 30,

@@ -1,7 +1,7 @@
 """What is measured: groups of parts, each part a function that adds its rows to a session."""
 
-from benches import (agents, experiment, first_clone, fs_large, fs_read, fs_write, git, growth, neighbour, remote, runs, states,
-                     store, watch)
+from benches import (agents, experiment, first_clone, fs_large, fs_read, fs_write, git, growth, neighbour, remote, root, runs,
+                     states, store, watch)
 from place import BARE, BINDFS, EXT4, FUSE_OVERLAY, OVERLAY
 
 
@@ -31,6 +31,7 @@ GROUPS = {
     "mcp": Group("Agents", agents.PARTS),
     "watch": Group("Watch", watch.PARTS, named=True),
     "remote": Group("Other machines", remote.PARTS, [remote.TAR, remote.RSYNC], named=True),
+    "root": Group("Root clones", root.PARTS, [root.CHROOT, root.COPY], named=True),
     "growth": Group("Growth", growth.PARTS),
     "neighbour": Group("A hostile neighbour", neighbour.PARTS, [neighbour.HONEST],
                        named=True),

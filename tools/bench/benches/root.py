@@ -1,0 +1,127 @@
+"""A root clone: until the first prompt in it, the next one, an installation, and what ten of them take.
+
+The root for prompts is a tree of the usual size with the host's own sh in it. The installation needs a root
+of Debian in the directory that SNAP_BENCH_ROOT names, with the packages in /var/cache/apt/archives already
+(apt-get install -d): so nothing is fetched, and both sides do the same work. Its peer is a chroot in a
+copy of that root.
+"""
+
+import os
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import trees
+from arena import Store, run, timed
+from row import OURS, at_most
+
+CHROOT, COPY = "chroot in a copy", "cp -a"
+PROGRAMS = ("sh", "true")
+PACKAGES = os.environ.get("SNAP_BENCH_PACKAGES", "cron man-db sudo nginx-light python3-venv")
+TEN = 10
+
+
+def plant(top):
+    """The host's sh and what it needs, beside a tree."""
+    for name in ("bin", "dev", "etc", "proc", "root", "run", "tmp", "usr"):
+        (top / name).mkdir(exist_ok=True)
+    programs = [shutil.which(name) for name in PROGRAMS]
+    for path in programs:
+        said = subprocess.run(["ldd", path], stdout=subprocess.PIPE, text=True, check=False).stdout
+        for library in re.findall(r"(?:=> |\t)(/\S+) \(0x", said):
+            to = top / library[1:]
+            to.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(library, to)
+        shutil.copy(path, top / "bin" / Path(path).name)
+    (top / "etc/passwd").write_text("root:x:0:0::/root:/bin/sh\n")
+
+
+def root_of(session):
+    """A root with as many entries as the tree; made once."""
+    top = session.arena.path / "root-source"
+    if not top.exists():
+        run("cp", "-a", session.tree(), top)
+        plant(top)
+    return top
+
+
+def run_words(*words):
+    return ["run", "--root", "--allow-missing", "pids", "--allow-missing", "memory", *words, "--", "/bin/sh", "-c", "true"]
+
+
+def prompt(session):
+    """`snap run --root DIR -- sh -c true` on a root that no store has seen, and in a clone that is there."""
+    source = root_of(session)
+    trees.warm(source)
+    entries = f"{session.opts.entries:,}"
+    first = session.row(f"first prompt in a root of {entries} entries, never captured", "ms", at_most(1000))
+    again = session.row("first prompt in a new clone of a root that was captured", "ms")
+    following = session.row("next prompt in a root clone", "ms", at_most(30))
+
+    def ours(number):
+        store = Store(session.arena, session.snapcow, f"root-store-{number}")
+        first.add(OURS, store.timed(*run_words(str(source)), cwd="/"))
+        again.add(OURS, store.timed(*run_words(str(source)), cwd="/"))
+        store.snap("init", str(source), cwd="/")
+        store.snap("clone", "-n", "box", cwd=source)
+        store.snap(*run_words("box"), cwd=source)
+        following.add(OURS, store.timed(*run_words("box"), cwd=source))
+        store.end()
+        shutil.rmtree(store.path, ignore_errors=True)
+
+    def copy(number):
+        to = session.arena.path / f"root-copy-{number}"
+        first.add(COPY, timed("cp", "-a", source, to))
+        trees.remove(to)
+    session.rounds("root prompt", {OURS: ours, COPY: copy}, [first, again, following])
+
+
+def install(session):
+    """Packages that are there already: unpacked, and their scripts run."""
+    row = session.row(f"apt-get install of {len(PACKAGES.split())} packages in a root", "ms", at_most(1.3, CHROOT))
+    given = os.environ.get("SNAP_BENCH_ROOT")
+    if not given or os.geteuid() != 0:
+        row.skip("needs root, and SNAP_BENCH_ROOT: a directory with a root of Debian and the packages")
+        return
+    source = session.arena.path / "debian"
+    run("cp", "-a", given, source)
+    line = f"apt-get install -q -y --no-download --no-install-recommends {PACKAGES}"
+    env = {"DEBIAN_FRONTEND": "noninteractive"}
+    store = session.store
+    store.snap("init", str(source), cwd="/")
+
+    def ours(number):
+        name = f"debian-{number}"
+        store.snap("clone", "-n", name, cwd=source)
+        row.add(OURS, timed(session.snapcow, "run", "--root", "--allow-missing", "pids", "--allow-missing", "memory", "--mem", "0", "--time", "1h",
+                            "--pass-env", "DEBIAN_FRONTEND", name, "--", "sh", "-c", line, cwd=source, env={**store.env, **env}))
+        store.snap("rm", "--force", name, cwd=source)
+
+    def chroot(number):
+        to = session.arena.path / f"chroot-{number}"
+        run("cp", "-a", source, to)
+        row.add(CHROOT, timed("chroot", to, "sh", "-c", line, env=env))
+        trees.remove(to)
+    session.rounds("root install", {OURS: ours, CHROOT: chroot}, [row], count=min(session.opts.rounds, 3))
+
+
+def disk(session):
+    """Ten clones of one root with a few files more each."""
+    source, store = root_of(session), session.store
+    row = session.row(f"disk of {TEN} root clones with a package more each", "MiB", at_most(0.2, COPY))
+    store.snap("init", str(source), cwd="/")
+    names = [session.number("disk") for _ in range(TEN)]
+    before = store.stored(source)
+    for name in names:
+        path = Path(session.clone_of(source, name))
+        for n in range(100):
+            file = path / "usr" / "share" / name / f"file-{n}"
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_bytes(os.urandom(8192))
+        store.snap("snapshot", name, cwd=source)
+    row.add(OURS, (store.stored(source) - before) / 2**20)
+    row.add(COPY, TEN * (trees.disk_bytes(source) + 100 * 8192) / 2**20)
+
+
+PARTS = {"root-prompt": prompt, "root-install": install, "root-disk": disk}
