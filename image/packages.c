@@ -3,15 +3,15 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "base/vec.h"
+#include "image/rootfile.h"
 
-#define TEXT_MAX     ((uint64_t)64 << 20)
 #define PACKAGES_MAX 200000
 #define WORD_MAX     255
 #define STATUS       "var/lib/dpkg/status"
 #define STATUS_DIR   "var/lib/dpkg/status.d"
+#define MARKS        "var/lib/apt/extended_states"
 
 static void package_done(struct package *p)
 {
@@ -36,7 +36,7 @@ struct span {
 
 /* The fields of a paragraph that count. */
 struct paragraph {
-	struct span name, version, status, arch;
+	struct span name, version, status, automatic;
 };
 
 static struct span trim(const char *at, size_t len)
@@ -59,7 +59,7 @@ static void take_line(struct paragraph *p, const char *line, size_t len)
 		{ "Package:", offsetof(struct paragraph, name) },
 		{ "Version:", offsetof(struct paragraph, version) },
 		{ "Status:", offsetof(struct paragraph, status) },
-		{ "Architecture:", offsetof(struct paragraph, arch) },
+		{ "Auto-Installed:", offsetof(struct paragraph, automatic) },
 	};
 
 	for (size_t i = 0; i < sizeof(fields) / sizeof(fields[0]); i++) {
@@ -93,6 +93,7 @@ static int add(struct packages *p, const struct paragraph *para, struct err *err
 		return err_set(err, -EDQUOT, "its dpkg database has more than %d packages",
 			       PACKAGES_MAX);
 	one.name = strndup(para->name.at, para->name.len);
+	one.automatic = para->automatic.len == 1 && *para->automatic.at == '1';
 	one.version = strndup(para->version.len > 0 ? para->version.at : "", para->version.len);
 	if (!one.name || !one.version || !VEC_ROOM(p->list, p->n, p->cap)) {
 		package_done(&one);
@@ -137,70 +138,31 @@ void packages_sort(struct packages *p)
 		qsort(p->list, p->n, sizeof(*p->list), by_name);
 }
 
+static int name_of(const void *key, const void *item)
+{
+	return strcmp(key, ((const struct package *)item)->name);
+}
+
+struct package *packages_find(const struct packages *p, const char *name)
+{
+	return p->n == 0 ? NULL : bsearch(name, p->list, p->n, sizeof(*p->list), name_of);
+}
+
 /* --- trees ------------------------------------------------------------------------------ */
 
-struct loading {
-	struct store *store;
-	struct root root;
-	struct packages *to;
-	struct buf hold[2];
-};
-
-static void loading_done(struct loading *l)
+static int parse_file(struct rootfile *l, const struct tree_entry *e, struct packages *to,
+		      struct err *err)
 {
-	buf_done(&l->hold[0]);
-	buf_done(&l->hold[1]);
-}
+	CLEANUP(buf_done) struct buf text = BUF_INIT;
+	int r = rootfile_read(l, e, &text, err);
 
-/* -ENOENT without a sentence if there is no such name. */
-static int find(struct loading *l, const char *path, struct tree_entry *ret, struct err *err)
-{
-	size_t hold = 0, n;
-	int r;
-
-	*ret = l->root.top;
-	for (const char *p = path; *p != '\0'; p += n + (p[n] == '/')) {
-		const struct object_id dir = ret->id;
-
-		n = strcspn(p, "/");
-		if (ret->form != TREE_DIR)
-			return -ENOENT;
-		hold = !hold;
-		r = tree_lookup(l->store, &dir, p, n, ret, &l->hold[hold], err);
-		if (r < 0)
-			return r;
-	}
-	return 0;
-}
-
-static int read_text(struct loading *l, const struct tree_entry *e, struct err *err)
-{
-	CLEANUP(content_reader_free_p) struct content_reader *rd = NULL;
-	CLEANUP(buf_done) struct buf text = BUF_INIT, hold = BUF_INIT;
-	struct tree_entry file = *e;
-	struct content c;
-	ssize_t n;
-	int r = 0;
-
-	if (e->form == TREE_LINK)
-		r = root_link(l->store, &l->root, e->ino, &file, &hold, err);
 	if (r < 0)
-		return r;
-	if (!S_ISREG(file.mode) || file.size == 0)
-		return 0;
-	if (file.size > TEXT_MAX)
-		return err_set(err, -EDQUOT, "its dpkg database is too large");
-	c = tree_entry_content(&file);
-	r = content_reader_new(l->store, &c, &rd, err);
-	if (r < 0)
-		return r;
-	if (!buf_extend(&text, file.size))
-		return err_nomem(err);
-	n = content_reader_read(rd, 0, text.data, text.len, err);
-	return n < 0 ? (int)n : packages_parse(l->to, (const char *)text.data, (size_t)n, err);
+		return err_wrap(err, r, "reading its dpkg database");
+	return text.len == 0 ? 0 : packages_parse(to, (const char *)text.data, text.len, err);
 }
 
-static int read_dir(struct loading *l, const struct tree_entry *dir, struct err *err)
+static int parse_dir(struct rootfile *l, const struct tree_entry *dir, struct packages *to,
+		     struct err *err)
 {
 	CLEANUP(tree_iter_free_p) struct tree_iter *it = NULL;
 	struct tree_entry e;
@@ -213,34 +175,56 @@ static int read_dir(struct loading *l, const struct tree_entry *dir, struct err 
 		if (e.name_len >= n && memcmp(e.name + e.name_len - n, sums, n) == 0)
 			continue;
 		if (e.form != TREE_DIR)
-			r = read_text(l, &e, err);
+			r = parse_file(l, &e, to, err);
 	}
 	return r < 0 ? r : 0;
+}
+
+/* apt knows which packages nobody asked for. */
+static int load_marks(struct rootfile *l, struct packages *to, struct err *err)
+{
+	CLEANUP(packages_done) struct packages marks = { 0 };
+	struct tree_entry e;
+	int r = rootfile_find(l, MARKS, &e, err);
+
+	if (r == -ENOENT)
+		return 0;
+	if (r >= 0)
+		r = parse_file(l, &e, &marks, err);
+	for (size_t i = 0; r >= 0 && i < marks.n; i++) {
+		struct package *p = packages_find(to, marks.list[i].name);
+
+		if (p)
+			p->automatic = marks.list[i].automatic;
+	}
+	return r;
 }
 
 int packages_load(struct store *s, const struct object_id *root, struct packages *ret,
 		  struct err *err)
 {
 	CLEANUP(packages_done) struct packages found = { 0 };
-	CLEANUP(loading_done) struct loading l = { .store = s, .to = &found };
+	CLEANUP(rootfile_done) struct rootfile l = { 0 };
 	struct tree_entry e;
-	int r = root_get(s, root, &l.root, err);
+	int r = rootfile_open(s, root, &l, err);
 
 	if (r < 0)
 		return r;
-	r = find(&l, STATUS, &e, err);
+	r = rootfile_find(&l, STATUS, &e, err);
 	if (r >= 0)
-		r = read_text(&l, &e, err);
-	found.found = r >= 0;
+		r = parse_file(&l, &e, &found, err);
 	if (r < 0 && r != -ENOENT)
 		return r;
-	r = find(&l, STATUS_DIR, &e, err);
+	r = rootfile_find(&l, STATUS_DIR, &e, err);
 	if (r >= 0 && e.form == TREE_DIR)
-		r = read_dir(&l, &e, err);
-	found.found |= r >= 0;
+		r = parse_dir(&l, &e, &found, err);
 	if (r < 0 && r != -ENOENT)
 		return r;
+	found.found = found.n > 0;
 	packages_sort(&found);
+	r = load_marks(&l, &found, err);
+	if (r < 0)
+		return r;
 	*ret = found;
 	found = (struct packages){ 0 };
 	return 0;

@@ -9,14 +9,15 @@
 #include "cowfs/store/root.h"
 
 struct package {
-	char *name;    /* owned; "libc6:arm64" where the architecture is not the machine's first */
-	char *version; /* owned */
+	char *name;     /* owned */
+	char *version;  /* owned */
+	bool automatic; /* apt installed it for another one */
 };
 
 struct packages {
 	struct package *list; /* owned; by name */
 	size_t n, cap;
-	bool found; /* there is a database */
+	bool found; /* there is a database, and packages in it */
 };
 
 void packages_done(struct packages *p);
@@ -28,6 +29,9 @@ NODISCARD int packages_load(struct store *s, const struct object_id *root, struc
 /* Add what one text says; for those who have no tree. */
 NODISCARD int packages_parse(struct packages *p, const char *text, size_t len, struct err *err);
 void packages_sort(struct packages *p);
+
+/* Of a sorted list; NULL if it has none of that name, any if it has several. */
+struct package *packages_find(const struct packages *p, const char *name);
 
 /* In the order of names: one side is NULL where the other alone has it. */
 typedef int (*packages_fn)(const struct package *before, const struct package *after, void *ctx,

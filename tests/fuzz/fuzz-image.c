@@ -1,7 +1,9 @@
 /*
  * Whatever bytes decode as a record of a parsed archive are written as the same bytes; a dpkg database
- * of any bytes gives packages with names, in order.
+ * of any bytes gives packages with names, in order; so do accounts and configuration files.
  */
+#include "image/accounts.h"
+#include "image/conffiles.h"
 #include "image/packages.h"
 #include "image/stream.h"
 #include "tests/fuzz/fuzz.h"
@@ -22,6 +24,22 @@ static void try_record(const uint8_t *data, size_t len)
 	stream_writer_done(&w);
 }
 
+static void try_lists(const char *text, size_t len)
+{
+	CLEANUP(accounts_done) struct accounts users = { 0 }, groups = { 0 };
+	CLEANUP(conffiles_done) struct conffiles files = { 0 };
+	struct err err = { 0 };
+
+	FUZZ_CHECK(accounts_parse(&users, ACCOUNTS_USERS, text, len, &err) == 0);
+	FUZZ_CHECK(accounts_parse(&groups, ACCOUNTS_GROUPS, text, len, &err) == 0);
+	FUZZ_CHECK(conffiles_parse(&files, text, len, &err) == 0);
+	conffiles_sort(&files);
+	for (size_t i = 0; i < files.n; i++)
+		FUZZ_CHECK(conffiles_find(&files, files.list[i].path) != NULL);
+	for (size_t i = 0; i < users.n; i++)
+		FUZZ_CHECK(users.list[i].name[0] != '\0');
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 {
 	CLEANUP(packages_done) struct packages p = { 0 };
@@ -34,5 +52,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 	packages_sort(&p);
 	for (size_t i = 0; i < p.n; i++)
 		FUZZ_CHECK(p.list[i].name[0] != '\0' || memchr(data, 0, len));
+	try_lists((const char *)data, len);
 	return 0;
 }

@@ -1,5 +1,6 @@
 /* SHA-1 and SHA-256, by the same texts. */
 #include "base/hex.h"
+#include "base/md5.h"
 #include "base/sha1.h"
 #include "base/sha256.h"
 #include "base/sys.h"
@@ -95,6 +96,32 @@ TEST(the_pieces_that_a_text_comes_in_do_not_matter)
 	for (size_t piece = 1; piece <= 64; piece++)
 		check_digests(text, piece, 10, "dea356a2cddd90c7a7ecedc5ebb563934f460452",
 			      "594847328451bdfa85056225462cc1d867d877fb388df0ce35f25ab5562bfbb5");
+}
+
+/* From RFC 1321, its suite, and texts that end around the end of a block. */
+TEST(known_texts_have_their_known_md5)
+{
+	static const struct {
+		const char *text;
+		const char *md5;
+	} cases[] = {
+		{ "", "d41d8cd98f00b204e9800998ecf8427e" },
+		{ "abc", "900150983cd24fb0d6963f7d28e17f72" },
+		{ "message digest", "f96b697d7cb7938d525a2f31aaf161d0" },
+		{ "12345678901234567890123456789012345678901234567890123456789012345678901234567890",
+		  "57edf4a22be3c955ac49da2e2107b67a" },
+		{ "1234567890123456789012345678901234567890123456789012345",
+		  "c9ccf168914a1bcfc3229f1948e67da0" },
+		{ "12345678901234567890123456789012345678901234567890123456",
+		  "49f193adce178490e34d1b3a4ec0064c" },
+	};
+	uint8_t digest[MD5_SIZE];
+	char hex[MD5_HEX_SIZE];
+
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		md5(cases[i].text, strlen(cases[i].text), digest);
+		CHECK_STR(hex_encode(digest, sizeof(digest), hex), cases[i].md5);
+	}
 }
 
 /* One byte more or less decides whether the length still fits into the last block. */
