@@ -5,7 +5,7 @@
 #include "cli/show/risks.h"
 
 struct diff_args {
-	bool stat, name_status, exit_code, no_renames, patch, risk;
+	bool stat, name_status, exit_code, no_renames, patch, risk, script;
 	uint64_t context;
 };
 
@@ -19,6 +19,8 @@ static const struct opt diff_opts[] = {
 	OPT_U64('U', "unified", "N", struct diff_args, context,
 		"lines around a change (default: 3)"),
 	OPT_FLAG('p', "patch", struct diff_args, patch, "with --json: the text of the patch too"),
+	OPT_FLAG(0, "script", struct diff_args, script,
+		 "of a root clone: a shell script that does the same on a machine"),
 	OPT_FLAG(0, "risk", struct diff_args, risk,
 		 "of a clone's changes: how risky they are, and why"),
 	OPT_END,
@@ -33,6 +35,9 @@ static int check_args(const struct diff_args *args, struct err *err)
 {
 	if (args->stat && args->name_status)
 		return err_set(err, -EINVAL, "'--stat' and '--name-status' do not go together");
+	if (args->script && (args->stat || args->name_status || args->risk))
+		return err_set(err, -EINVAL,
+			       "'--script' goes with none of '--stat', '--name-status', '--risk'");
 	if (args->context > CONTEXT_MAX)
 		return err_set(err, -EINVAL, "option '--unified': at most %d lines", CONTEXT_MAX);
 	return 0;
@@ -71,6 +76,7 @@ static int diff_run(struct invocation *inv, struct err *err)
 		.name_status = args->name_status,
 		.no_renames = args->no_renames,
 		.patch = args->patch,
+		.script = args->script,
 		.context = (unsigned)args->context,
 	};
 	bool different = false;
@@ -118,6 +124,7 @@ const struct command cmd_diff = {
 	    "(`.`). One alone: since it was taken, or made. None: the clone here, else the project "
 	    "since its last snapshot. The text is a patch that `git apply` takes; what that cannot "
 	    "say stands before it behind `#`.",
-	.examples = "diff try --stat\ndiff @-1 @ -- src\ndiff try > fix.patch\n",
+	.examples = "diff try --stat\ndiff @-1 @ -- src\ndiff try > fix.patch\n"
+		    "diff box --script > again.sh\n",
 	.run = diff_run,
 };

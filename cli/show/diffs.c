@@ -12,6 +12,8 @@
 #include "cli/progress.h"
 #include "cli/screen.h"
 #include "cli/show/diffstat.h"
+#include "cli/show/distro.h"
+#include "cli/show/script.h"
 #include "engine/api/diff.h"
 
 struct differ {
@@ -20,10 +22,14 @@ struct differ {
 	struct pager pager;
 	struct screen screen;
 	struct diffstat stat;
-	struct json j, files;                /* with --json */
-	struct buf patch;                    /* with --json --patch */
-	struct json added, changed, removed; /* with --json: packages */
+	struct json j, files;                          /* with --json */
+	struct buf patch;                              /* with --json --patch */
+	struct json packages, added, changed, removed; /* with --json: packages */
 	size_t n_added, n_changed, n_removed;
+	struct distro_json distro;
+	struct script script;
+	char *from, *to; /* owned; with --script */
+	bool is_distro;
 	bool different;
 };
 
@@ -33,6 +39,9 @@ static void differ_done(struct differ *d)
 	screen_done(&d->screen);
 	diffstat_done(&d->stat);
 	buf_done(&d->patch);
+	script_done(&d->script);
+	free(d->from);
+	free(d->to);
 }
 
 /* --- what a patch cannot say ------------------------------------------------------------ */
@@ -196,6 +205,14 @@ static int on_begin(const struct engine_state *from, const struct engine_state *
 
 	progress_done(d->inv->progress);
 	d->different = delta->n_files > 0 || delta->n_notes > 0;
+	d->from = strdup(from->name);
+	d->to = strdup(to->name);
+	if (!d->from || !d->to)
+		return err_nomem(err);
+	for (size_t i = 0; d->args->script && r >= 0 && i < delta->n_notes; i++)
+		r = script_add_note(&d->script, &delta->notes[i], err);
+	if (r < 0)
+		return r;
 	if (d->inv->json) {
 		set_state(d->j, "from", "from_time", from);
 		set_state(d->j, "to", "to_time", to);
@@ -205,7 +222,7 @@ static int on_begin(const struct engine_state *from, const struct engine_state *
 			set_note(json_add_object(notes), &delta->notes[i]);
 		return 0;
 	}
-	if (!d->different)
+	if (!d->different || d->args->script)
 		return 0;
 	pager_begin(&d->pager, d->inv);
 	if (!d->args->name_status && !d->inv->quiet)
@@ -238,12 +255,19 @@ static int on_file(const struct delta_file *f, const struct patch_counts *counts
 	struct differ *d = ctx;
 	int r = 0;
 
+	if (d->args->script)
+		r = script_end_file(&d->script, f, counts, err);
+	if (r < 0)
+		return r;
 	if (d->inv->json)
 		set_file(json_add_object(d->files), f, counts);
+	else if (d->args->script)
+		return 0;
 	else if (d->args->name_status || d->inv->quiet)
 		r = print_name_status(d, f, err);
 	else if (d->args->stat)
-		r = diffstat_add(&d->stat, f, counts, d->screen.escapes, err);
+		r = diffstat_add(&d->stat, f, counts, d->screen.escapes,
+				 d->is_distro && d->args->n_paths == 0, err);
 	return r < 0 ? r : check_output(d, err);
 }
 
@@ -259,8 +283,12 @@ static int on_text(enum patch_part part, const char *text, size_t len, void *ctx
 	size_t n;
 	int r = 0;
 
-	if (d->inv->json)
+	if (d->args->script && script_add_text(&d->script, text, len, err) < 0)
+		return err->code;
+	if (d->inv->json && d->args->patch)
 		return buf_append(&d->patch, text, len) < 0 ? err_nomem(err) : 0;
+	if (d->args->script)
+		return 0;
 	if (!d->inv->color || styles[part] == OUT_PLAIN) {
 		r = screen_write(&d->screen, text, len, err);
 		return r < 0 ? r : check_output(d, err);
@@ -282,59 +310,114 @@ static int on_text(enum patch_part part, const char *text, size_t len, void *ctx
 
 /* --- either ----------------------------------------------------------------------------- */
 
-static void set_package(struct differ *d, const char *name, const char *before, const char *after)
+static void set_package(struct differ *d, const struct engine_package *p)
 {
-	struct json list = !before ? d->added : !after ? d->removed : d->changed, one;
+	struct json list = !p->before ? d->added : !p->after ? d->removed : d->changed, one;
 
 	one = json_add_object(list);
-	json_set_text(one, "package", name);
-	json_set_text(one, "before", before);
-	json_set_text(one, "after", after);
+	json_set_text(one, "package", p->name);
+	json_set_text(one, "before", p->before);
+	json_set_text(one, "after", p->after);
 }
 
 static void begin_packages(struct differ *d)
 {
-	struct json all = json_set_object(d->j, "packages");
+	d->packages = json_set_object(d->j, "packages");
+	d->added = json_set_array(d->packages, "added");
+	d->changed = json_set_array(d->packages, "changed");
+	d->removed = json_set_array(d->packages, "removed");
+}
 
-	d->added = json_set_array(all, "added");
-	d->changed = json_set_array(all, "changed");
-	d->removed = json_set_array(all, "removed");
+static bool prints_lines(const struct differ *d)
+{
+	return !d->inv->json && !d->inv->quiet && !d->args->name_status && !d->args->script;
 }
 
 /* "# package changed: nginx 1.22.1-9 -> 1.22.1-10" and, at the end, "# packages: +3 ~1 -0". */
-static int on_package(const char *name, const char *before, const char *after, void *ctx,
-		      struct err *err)
+static int print_package(struct differ *d, const struct engine_package *p, struct err *err)
 {
 	CLEANUP(buf_done) struct buf line = BUF_INIT;
-	struct differ *d = ctx;
 	int r;
 
-	if (name)
-		(*(!before ? &d->n_added : !after ? &d->n_removed : &d->n_changed))++;
-	if (d->inv->json && !d->added.node)
-		begin_packages(d);
-	if (d->inv->json && name)
-		set_package(d, name, before, after);
-	if (d->inv->json || d->inv->quiet || d->args->name_status)
-		return 0;
-	if (name)
+	if (p)
 		r = buf_printf(&line, "# package %s: %s %s%s%s\n",
-			       !before  ? "added"
-			       : !after ? "removed"
-					: "changed",
-			       name, before ? before : "", before && after ? " -> " : "",
-			       after ? after : "");
+			       !p->before  ? "added"
+			       : !p->after ? "removed"
+					   : "changed",
+			       p->name, p->before ? p->before : "",
+			       p->before && p->after ? " -> " : "", p->after ? p->after : "");
 	else
 		r = buf_printf(&line, "# packages: +%zu ~%zu -%zu\n", d->n_added, d->n_changed,
 			       d->n_removed);
 	return r < 0 ? err_nomem(err) : screen_write(&d->screen, line.data, line.len, err);
 }
 
+static int on_package(const struct engine_package *p, void *ctx, struct err *err)
+{
+	struct differ *d = ctx;
+	int r = 0;
+
+	if (p)
+		(*(!p->before ? &d->n_added : !p->after ? &d->n_removed : &d->n_changed))++;
+	if (p && d->args->script)
+		r = script_add_package(&d->script, p, err);
+	if (d->inv->json && !d->added.node)
+		begin_packages(d);
+	if (d->inv->json && p)
+		set_package(d, p);
+	return r < 0 || !prints_lines(d) ? r : print_package(d, p, err);
+}
+
+static int on_database(bool came, void *ctx, struct err *err)
+{
+	struct differ *d = ctx;
+	const char *line = came ? "# package database added\n" : "# package database removed\n";
+
+	if (d->inv->json) {
+		begin_packages(d);
+		json_set_text(d->packages, "database", came ? "added" : "removed");
+	}
+	if (d->args->script)
+		return script_add_database(&d->script, came, err);
+	return prints_lines(d) ? screen_write(&d->screen, line, strlen(line), err) : 0;
+}
+
+static int on_change(const struct engine_distro_change *c, const struct engine_parts *parts,
+		     void *ctx, struct err *err)
+{
+	CLEANUP(buf_done) struct buf line = BUF_INIT;
+	struct differ *d = ctx;
+	int r = 0;
+
+	d->is_distro = true;
+	if (c && d->args->script)
+		r = script_add_change(&d->script, c, err);
+	if (r < 0)
+		return r;
+	if (d->inv->json && c)
+		distro_set_change(&d->distro, d->j, c);
+	else if (d->inv->json)
+		distro_set_counts(&d->distro, d->j, parts);
+	if (!prints_lines(d))
+		return 0;
+	if ((c ? distro_line(c, &line) : distro_counts_line(parts, &line)) < 0)
+		return err_nomem(err);
+	return line.len == 0 ? 0 : screen_write(&d->screen, line.data, line.len, err);
+}
+
+static bool wants_text(const struct delta_file *f, void *ctx)
+{
+	const struct differ *d = ctx;
+
+	return !d->args->script || (d->inv->json && d->args->patch) || script_wants(&d->script, f);
+}
+
 static int compare(struct invocation *inv, struct differ *d, struct err *err)
 {
 	const struct diffs_options *args = d->args;
 	const bool text =
-	    inv->json ? args->patch : !args->stat && !args->name_status && !inv->quiet;
+	    args->script ||
+	    (inv->json ? args->patch : !args->stat && !args->name_status && !inv->quiet);
 	const struct engine_diff_options options = {
 		.a = args->a,
 		.b = args->b,
@@ -348,12 +431,33 @@ static int compare(struct invocation *inv, struct differ *d, struct err *err)
 	const struct engine_diff_sink sink = {
 		.begin = on_begin,
 		.package = on_package,
+		.database = on_database,
+		.change = on_change,
+		.wants = wants_text,
 		.text = text ? on_text : NULL,
 		.file = on_file,
 		.ctx = d,
 	};
 
 	return engine_diff(inv->engine, &options, &sink, err);
+}
+
+static int print_script(struct differ *d, struct err *err)
+{
+	CLEANUP(buf_done) struct buf text = BUF_INIT;
+	int r = script_write(&d->script, d->from, d->to, &text, err);
+
+	return r < 0 ? r : screen_write(&d->screen, text.data, text.len, err);
+}
+
+static int set_script(struct differ *d, struct err *err)
+{
+	CLEANUP(buf_done) struct buf text = BUF_INIT;
+	int r = script_write(&d->script, d->from, d->to, &text, err);
+
+	if (r >= 0)
+		out_json_bytes(d->j, "script", "script_encoding", &text);
+	return r;
 }
 
 int diffs_print(struct invocation *inv, const struct diffs_options *options, bool *ret_different,
@@ -367,6 +471,8 @@ int diffs_print(struct invocation *inv, const struct diffs_options *options, boo
 	r = compare(inv, &d, err);
 	if (pager_was_left(&d.pager))
 		r = 0;
+	if (r >= 0 && options->script)
+		r = print_script(&d, err);
 	if (r < 0)
 		return r;
 	diffstat_print(&d.stat, inv);
@@ -387,6 +493,9 @@ int diffs_set_json(struct invocation *inv, const struct diffs_options *options, 
 	json_set_bool(j, "different", d.different);
 	if (options->patch)
 		out_json_bytes(j, "patch", "patch_encoding", &d.patch);
+	r = options->script ? set_script(&d, err) : 0;
+	if (r < 0)
+		return r;
 	*ret_different = d.different;
 	return 0;
 }

@@ -11,7 +11,8 @@ struct diffs_options {
 	const char *const *paths; /* and these */
 	size_t n_paths;
 	bool stat, name_status, no_renames;
-	bool patch; /* with JSON: the text of the patch too */
+	bool patch;  /* with JSON: the text of the patch too */
+	bool script; /* how to do the same on a machine: to people nothing else */
 	unsigned context;
 };
 

@@ -56,11 +56,18 @@ static int add_to_row(struct diffstat_row *row, const struct patch_counts *count
 	return 0;
 }
 
+static size_t top_folder(const char *path)
+{
+	const char *slash = strchr(path, '/');
+
+	return slash ? (size_t)(slash - path) : 0;
+}
+
 int diffstat_add(struct diffstat *s, const struct delta_file *f, const struct patch_counts *counts,
-		 bool shows, struct err *err)
+		 bool shows, bool by_top, struct err *err)
 {
 	CLEANUP(buf_done) struct buf name = BUF_INIT;
-	const size_t len = f->old_path ? 0 : out_git_folder(f->path);
+	const size_t len = by_top ? top_folder(f->path) : f->old_path ? 0 : out_git_folder(f->path);
 	struct diffstat_row *last = s->n > 0 ? &s->rows[s->n - 1] : NULL;
 
 	if (len > 0 && last && last->folder && strlen(last->folder) == len &&
@@ -69,7 +76,7 @@ int diffstat_add(struct diffstat *s, const struct delta_file *f, const struct pa
 
 	if (!VEC_ROOM(s->rows, s->n, s->cap))
 		return err_nomem(err);
-	if (f->old_path &&
+	if (f->old_path && !by_top &&
 	    (cquote_append(&name, "", f->old_path) < 0 || buf_append_str(&name, " => ") < 0))
 		return err_nomem(err);
 	if (cquote_append(&name, "", f->path) < 0 || (shows && make_visible(&name) < 0) ||

@@ -20,7 +20,11 @@ struct diffstat {
 };
 
 void diffstat_done(struct diffstat *s);
-/* `shows`: on a terminal, so with invisible characters made visible. */
+/*
+ * `shows`: on a terminal, so with invisible characters made visible.  `by_top`: one row for all that lies in
+ * one folder of the top.
+ */
 NODISCARD int diffstat_add(struct diffstat *s, const struct delta_file *f,
-			   const struct patch_counts *counts, bool shows, struct err *err);
+			   const struct patch_counts *counts, bool shows, bool by_top,
+			   struct err *err);
 void diffstat_print(const struct diffstat *s, const struct invocation *inv);

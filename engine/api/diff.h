@@ -29,6 +29,38 @@ struct engine_diff_options {
 	struct engine_watch watch;
 };
 
+/* How a root of a distribution changed, as whoever administers one would put it. */
+enum engine_distro_kind {
+	ENGINE_USER,
+	ENGINE_GROUP,
+	ENGINE_SERVICE, /* a unit or an init script */
+	ENGINE_CONFIG,  /* a file of dpkg's configuration files, or below etc/ */
+	ENGINE_FILE,    /* one that no package, program or service accounts for */
+};
+
+struct engine_distro_change {
+	enum engine_distro_kind kind;
+	enum delta_status status;
+	const char *name;         /* of a user, group or unit; NULL: of a file */
+	const char *path;         /* of a unit or a file, from the top */
+	uint32_t id, group;       /* of a user or group, as it is now, or was */
+	const char *home, *shell; /* of a user; else NULL */
+	const char *members;      /* of a group, by comma; else NULL */
+	const char *package;      /* that a file is the configuration of; NULL: somebody made it */
+	bool shipped;             /* it is just what the package brings */
+};
+
+struct engine_package {
+	const char *name;
+	const char *before, *after; /* versions; NULL: it was not there, or is not any more */
+	bool automatic;             /* apt installed it for another one */
+};
+
+/* The changed files of a distribution, counted by what they are. */
+struct engine_parts {
+	uint64_t package, configuration, derived, state, other;
+};
+
 /*
  * Where the answer goes, in this order: the two states with all that differs, then of each file the
  * text of its patch, if `text` is not NULL, and its counts (of nothing, if they are not wanted).
@@ -39,10 +71,18 @@ struct engine_diff_sink {
 		     const struct delta *delta, void *ctx, struct err *err);
 	/*
 	 * If their dpkg databases differ, each package that came (`before` NULL), went (`after` NULL) or changed
-	 * its version, and at the end a call without a name; before all texts.  NULL: not wanted.
+	 * its version, and at the end a call with NULL; before all texts.  NULL: not wanted.
 	 */
-	int (*package)(const char *name, const char *before, const char *after, void *ctx,
-		       struct err *err);
+	int (*package)(const struct engine_package *p, void *ctx, struct err *err);
+	/* Instead of any package, if one side alone has a database with packages; NULL: not wanted. */
+	int (*database)(bool came, void *ctx, struct err *err);
+	/*
+	 * If both are roots of a distribution: users, groups, services, files that changed in it, each kind by
+	 * name, and at the end a call with NULL and the counts.  Behind the packages.  NULL: not wanted.
+	 */
+	int (*change)(const struct engine_distro_change *c, const struct engine_parts *parts,
+		      void *ctx, struct err *err);
+	bool (*wants)(const struct delta_file *f, void *ctx); /* the text of this; NULL: of all */
 	patch_fn text;
 	int (*file)(const struct delta_file *f, const struct patch_counts *counts, void *ctx,
 		    struct err *err);

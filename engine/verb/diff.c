@@ -8,7 +8,7 @@
 #include "base/path.h"
 #include "engine/ask/ask-hold-i.h"
 #include "engine/find/gitdir-i.h"
-#include "image/packages.h"
+#include "engine/verb/diff-distro.h"
 
 /* --- which two -------------------------------------------------------------------------- */
 
@@ -139,42 +139,6 @@ static int limit(struct engine *e, const struct engine_diff_options *o, const st
 
 /* --- the verb --------------------------------------------------------------------------- */
 
-struct telling {
-	const struct engine_diff_sink *sink;
-};
-
-static int tell_package(const struct package *before, const struct package *after, void *ctx,
-			struct err *err)
-{
-	const struct engine_diff_sink *sink = ((const struct telling *)ctx)->sink;
-
-	return sink->package(before ? before->name : after->name, before ? before->version : NULL,
-			     after ? after->version : NULL, sink->ctx, err);
-}
-
-/* Only if something below the database differs, so that others do not pay for it. */
-static int report_packages(struct store *s, const struct hold *h, const struct delta *d,
-			   const struct engine_diff_sink *sink, struct err *err)
-{
-	static const char status[] = "var/lib/dpkg/status";
-	CLEANUP(packages_done) struct packages before = { 0 }, after = { 0 };
-	struct telling t = { .sink = sink };
-	bool differs = false;
-	int r;
-
-	for (size_t i = 0; i < d->n_files && !differs; i++)
-		differs = strncmp(d->files[i].path, status, strlen(status)) == 0 ||
-			  strncmp(status, d->files[i].path, strlen(d->files[i].path)) == 0;
-	if (!sink->package || !differs)
-		return 0;
-	r = packages_load(s, &h->held[0].root, &before, err);
-	if (r >= 0)
-		r = packages_load(s, &h->held[1].root, &after, err);
-	if (r >= 0)
-		r = packages_compare(&before, &after, tell_package, &t, err);
-	return r < 0 ? r : sink->package(NULL, NULL, NULL, sink->ctx, err);
-}
-
 static int report_delta(struct store *s, const struct hold *h, const struct delta *d,
 			const struct engine_diff_options *o, const struct engine_diff_sink *sink,
 			struct err *err)
@@ -184,14 +148,14 @@ static int report_delta(struct store *s, const struct hold *h, const struct delt
 	int r = sink->begin(&from, &to, d, sink->ctx, err);
 
 	if (r >= 0)
-		r = report_packages(s, h, d, sink, err);
-
+		r = diff_report_distro(s, &h->held[0].root, &h->held[1].root, d, sink, err);
 	for (size_t i = 0; i < d->n_files && r >= 0; i++) {
+		const bool wanted = !sink->wants || sink->wants(&d->files[i], sink->ctx);
+		const patch_fn text = wanted ? sink->text : NULL;
 		struct patch_counts counts = { 0 };
 
-		if (sink->text || o->count)
-			r = patch_file(s, &d->files[i], o->context, sink->text, sink->ctx, &counts,
-				       err);
+		if (text || o->count)
+			r = patch_file(s, &d->files[i], o->context, text, sink->ctx, &counts, err);
 		if (r < 0)
 			return r;
 		r = sink->file(&d->files[i], &counts, sink->ctx, err);

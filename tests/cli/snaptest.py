@@ -221,7 +221,7 @@ def help_lines(command):
         "artifact": 32,
         "bisect": 28,
         "clone": 36,
-        "diff": 26,
+        "diff": 28,
         "experiment": 118,
         "export": 30,
         "import": 27,

@@ -330,6 +330,159 @@ def a_diff_speaks_of_packages(w: World):
     assert "packages" not in w.ok("diff", "a", "c", "--json").json("snap.diff/1"), "nothing was installed"
 
 
+PASSWD = "root:x:0:0:root:/root:/bin/bash\nann:x:1000:1000:Ann:/home/ann:/bin/sh\n"
+GROUP = "root:x:0:\nann:x:1000:\nadm:x:4:ann\n"
+SHIPPED = b"listen 80\n"
+
+
+def conffiles(name, version, *files):
+    lines = "".join(f" /{path} {hashlib.md5(data).hexdigest()}\n" for path, data in files)
+    return f"Package: {name}\nStatus: install ok installed\nVersion: {version}\nConffiles:\n{lines}Description: x\n\n".encode()
+
+
+def systems(w):
+    """A root of a distribution before and after an installation, an edit and a file that nobody accounts for."""
+    same = [entry("usr/bin/true", b"1"), entry("etc/motd", b"hello\n"), entry("etc/gone", b"x\n")]
+    image(w, archive(w.top / "a.tar", *same, entry("etc/passwd", PASSWD.encode()), entry("etc/group", GROUP.encode()),
+                     entry("var/lib/dpkg/status", conffiles("base", "1", ("etc/gone", b"x\n")))))
+    more = "web:x:33:33:it's a server:/var/o'x:/usr/sbin/nologin\nbad name;rm -rf /:x:44:44::/:/bin/sh\n"
+    image(w, archive(
+        w.top / "b.tar", *same[:1], entry("etc/motd", b"hello\nworld\n"),
+        entry("etc/passwd", (PASSWD + more).encode()), entry("etc/group", (GROUP.replace(":ann\n", ":ann,web\n") + "web:x:33:\n").encode()),
+        entry("etc/nginx/nginx.conf", SHIPPED), entry("etc/nginx/sites", b"mine\n", mode=0o640), entry("etc/nginx/blob", b"\0\1"),
+        entry("etc/alternatives/vi", b"derived"), entry("lib/systemd/system/nginx.service", b"[Unit]\n"),
+        entry("etc/systemd/system/own.service", b"[Unit]\n"), entry("usr/sbin/nginx", b"elf"), entry("usr/local/bin/tool", b"t"),
+        entry("var/lib/nginx/body", b"b"), entry("usr/lib/python3/__pycache__/a.pyc", b"c"),
+        entry("var/lib/dpkg/info/nginx.list", b"/.\n/usr/sbin/nginx\n/lib/systemd/system/nginx.service\n"),
+        entry("var/lib/apt/extended_states", b"Package: libweb\nArchitecture: all\nAuto-Installed: 1\n\n"),
+        entry("var/lib/dpkg/status", conffiles("base", "1") + conffiles("evil$(id)", "1") + conffiles("libweb", "2") + conffiles(
+            "nginx", "1.22-9", ("etc/nginx/nginx.conf", SHIPPED), ("etc/nginx/sites", b"theirs\n")))))
+
+
+@test
+def a_diff_of_two_systems_tells_users_services_and_configuration(w: World):
+    systems(w)
+    got = w.ok("diff", "a", "b", "--json").json("snap.diff/1")["system"]
+    assert [(u["name"], u["status"], u["id"], u["home"]) for u in got["users"]] == [
+        ("bad name;rm -rf /", "added", 44, "/"), ("web", "added", 33, "/var/o'x")], got
+    assert [(g["name"], g["status"], g["members"]) for g in got["groups"]] == [
+        ("adm", "changed", "ann,web"), ("web", "added", "")], got
+    assert [(s["name"], s["status"]) for s in got["services"]] == [("own.service", "added"), ("nginx.service", "added")], got
+    assert [(c["path"], c["status"], c["package"], c["shipped"]) for c in got["configuration"]] == [
+        ("etc/gone", "removed", "base", False), ("etc/motd", "changed", None, False),
+        ("etc/nginx/blob", "added", None, False), ("etc/nginx/nginx.conf", "added", "nginx", True),
+        ("etc/nginx/sites", "added", "nginx", False), ("etc/systemd/system/own.service", "added", None, False)], got
+    assert got["others"] == [{"path": "usr/local/bin/tool", "status": "added"}], got
+    assert got["files"] == {"package": 2, "configuration": 6, "derived": 4, "state": 4, "other": 1}, got
+    text = w.ok("diff", "a", "b").out.decode()
+    assert "# user added: web (uid 33, home /var/o'x, shell /usr/sbin/nologin)\n" in text, text
+    assert "# service added: nginx.service\n" in text and "# configuration added: etc/nginx/sites (of nginx)\n" in text, text
+    assert "configuration added: etc/nginx/nginx.conf" not in text and "# files: 2 of packages, 6 conf" in text, text
+    rows = [line.split("|")[0].strip() for line in w.ok("diff", "a", "b", "--stat").out.decode().splitlines() if "|" in line]
+    assert [r.split()[0] for r in rows] == ["etc", "lib/systemd/system/nginx.service", "usr", "var"], rows
+    assert "etc/motd" in w.ok("diff", "a", "b", "--stat", "--", "etc/motd").out.decode(), "one that was asked for"
+
+
+@test
+def the_script_of_a_diff_does_the_same(w: World):
+    systems(w)
+    script = w.ok("diff", "a", "b", "--script").out.decode()
+    assert script == w.ok("diff", "a", "b", "--script", "--json").json("snap.diff/1")["script"], script
+    subprocess.run(["sh", "-n"], input=script.encode(), check=True)
+    lines = script.splitlines()
+    assert "    nginx=1.22-9" in lines and "    libweb=2 \\" in lines and "    libweb" in lines, script
+    code = [line for line in lines if not line.startswith("#")]
+    assert not any("evil" in line or "bad name" in line for line in code), script
+    assert "#   package evil$(id)" in lines and "#   file usr/local/bin/tool" in lines and "#   file etc/nginx/blob" in lines, script
+    assert any(line.startswith("getent group web > /dev/null || groupadd --system --gid 33 web") for line in lines), script
+    assert lines.index("gpasswd --add web adm > /dev/null") > [n for n, l in enumerate(lines) if "useradd" in l][0], script
+    assert "--home-dir '/var/o'\\''x'" in script and "systemctl daemon-reload" in lines, script
+    # Run with commands that only write down what they were called with, and a directory for /.
+    top, tools = w.top / "machine", w.top / "tools"
+    (top / "etc/nginx").mkdir(parents=True)
+    (top / "etc/motd").write_text("hello\n")
+    (top / "etc/nginx/sites").write_text("theirs\n")
+    tools.mkdir()
+    for name in ("apt-get", "apt-mark", "getent", "useradd", "groupadd", "gpasswd", "systemctl"):
+        (tools / name).write_text(f'#!/bin/sh\nfor a in {name} "$@"; do printf "[%s]" "$a"; done >> {w.top}/called\n'
+                                  f'echo >> {w.top}/called\n[ {name} != getent ]\n')
+        (tools / name).chmod(0o755)
+    if not shutil.which("patch"):
+        return
+    (top / "etc/nginx/sites").unlink()
+    env = {"PATH": f"{tools}:/usr/bin:/bin"}
+    subprocess.run(["sh", "-c", script.replace("patch -d / ", f"patch -d {top} ").replace("-- '/", f"-- '{top}/")], check=True, env=env, stdout=subprocess.PIPE)
+    called = (w.top / "called").read_text()
+    assert "[apt-get][install][-y][--allow-downgrades][-o][APT::Cmd::Pattern-Only=true][libweb=2][nginx=1.22-9]" in called, called
+    assert stat.S_IMODE((top / "etc/nginx/sites").stat().st_mode) == 0o640, "a secret stays one"
+    assert (top / "etc/systemd/system/own.service").stat().st_mode & 0o777 == 0o644
+    assert "[--home-dir][/var/o'x][--shell][/usr/sbin/nologin][web]" in called, called
+    assert (top / "etc/motd").read_text() == "hello\nworld\n" and (top / "etc/nginx/sites").read_text() == "mine\n"
+    w.snap("diff", "a", "b", "--script", "--stat").fails(2, "--script")
+
+
+@test
+def the_script_has_the_patches_of_configuration_alone(w: World):
+    systems(w)
+    both = w.ok("diff", "a", "b", "--script", "--patch", "--json").json("snap.diff/1")
+    assert "usr/local/bin/tool" in both["patch"], both["patch"]
+    assert both["script"] == w.ok("diff", "a", "b", "--script").out.decode(), both["script"]
+
+
+@test
+def the_script_names_modes_and_owners_that_it_does_not_set(w: World):
+    root = [entry("usr/bin/true", b"1"), entry("etc/passwd", PASSWD.encode()), entry("etc/group", GROUP.encode())]
+    image(w, archive(w.top / "a.tar", *root, entry("etc/key", b"k"), directory("srv")))
+    image(w, archive(w.top / "b.tar", *root, entry("etc/key", b"k", mode=0o600, uid=7), directory("srv"), directory("srv/new")))
+    lines = w.ok("diff", "a", "b", "--script").out.decode().splitlines()
+    assert "#   mode or owner of etc/key" in lines and "#   directory srv/new" in lines, lines
+
+
+@test
+def the_script_has_no_word_that_apt_reads_otherwise(w: World):
+    root = [entry("usr/bin/true", b"1"), entry("etc/passwd", PASSWD.encode()), entry("etc/group", GROUP.encode())]
+    bad = [("openssh-server", "installed-"), ("one", "installed"), ("two", "candidate"), ("three", "1-"), (".", "1"), ("x", "1"),
+           ("four-", "1"), (".*", "1"), ("Big", "1"), ("five:", "1"), ("six:a.c", "1"), ("-o", "1")]
+    good = [("g++", "4:12.2.0-3"), ("libstdc++6", "12.2.0-14+deb12u1"), ("python3.11", "3.11.2-6~x"), ("zlib1g:amd64", "1:1")]
+    installed = [(name, version, "installed") for name, version in bad + good]
+    image(w, archive(w.top / "a.tar", *root, entry("var/lib/dpkg/status", status(("base", "1", "installed"), ("old+", "1", "installed")))))
+    image(w, archive(w.top / "b.tar", *root, entry("var/lib/dpkg/status", status(("base", "1", "installed"), *installed))))
+    lines = w.ok("diff", "a", "b", "--script").out.decode().splitlines()
+    words = [line.strip(" \\") for line in lines if line.startswith("    ")]
+    assert sorted(words) == sorted(f"{name}={version}" for name, version in good), lines
+    for name in [name for name, _ in bad] + ["old+"]:
+        assert f"#   package {name}" in lines, (name, lines)
+
+
+@test
+def a_package_database_that_is_gone_is_no_removal_of_packages(w: World):
+    root = [entry("usr/bin/true", b"1"), entry("etc/passwd", PASSWD.encode()), entry("etc/group", GROUP.encode())]
+    image(w, archive(w.top / "a.tar", *root, entry("var/lib/dpkg/status", status(("base", "1", "installed")))))
+    gone = {"none": [], "empty": [entry("var/lib/dpkg/status", b"")], "folder": [directory("var/lib/dpkg/status")],
+            "linked": [link("var/lib/dpkg/status", "/dev/null")]}
+    for name, entries in gone.items():
+        image(w, archive(w.top / f"{name}.tar", *root, *entries))
+        got = w.ok("diff", "a", name, "--json", "--script").json("snap.diff/1")
+        assert got["packages"] == {"database": "removed", "added": [], "changed": [], "removed": []}, (name, got)
+        assert "apt-get" not in got["script"] and "#   any package: the dpkg database is gone\n" in got["script"], got["script"]
+        text = w.ok("diff", "a", name).out.decode()
+        assert "# package database removed\n" in text and "# packages:" not in text, text
+        assert w.ok("diff", name, "a", "--json").json("snap.diff/1")["packages"]["database"] == "added"
+
+
+@test
+def a_run_cannot_say_what_its_packages_ship(w: World):
+    root = [entry("usr/bin/true", b"1"), entry("etc/passwd", PASSWD.encode()), entry("etc/group", GROUP.encode())]
+    before = conffiles("sudo", "1", ("etc/sudoers", b"old\n")) + conffiles("web", "1", ("etc/web", b"old\n"))
+    after = conffiles("sudo", "1", ("etc/sudoers", b"evil\n"), ("etc/cron", b"evil\n")) + conffiles("web", "2", ("etc/web", b"new\n"))
+    image(w, archive(w.top / "a.tar", *root, entry("etc/sudoers", b"old\n"), entry("etc/web", b"old\n"), entry("var/lib/dpkg/status", before)))
+    image(w, archive(w.top / "b.tar", *root, entry("etc/sudoers", b"evil\n"), entry("etc/web", b"new\n"), entry("etc/cron", b"evil\n"),
+                     entry("var/lib/dpkg/status", after)))
+    got = w.ok("diff", "a", "b", "--json").json("snap.diff/1")["system"]["configuration"]
+    assert [(c["path"], c["package"], c["shipped"]) for c in got] == [
+        ("etc/cron", None, False), ("etc/sudoers", "sudo", False), ("etc/web", "web", True)], got
+
+
 # --- OCI ------------------------------------------------------------------------------------------
 
 def blob(top, data):

@@ -3,11 +3,13 @@
 In the long lane, where debootstrap is and a mirror can be reached: about a gigabyte, and some minutes.
 """
 
+import io
 import os
 import shutil
 import socket
 import subprocess
 import sys
+import tarfile
 import tempfile
 from pathlib import Path
 
@@ -61,6 +63,31 @@ def script(w, text, *words, network=False, **more):
                    "--pass-env", "DEBIAN_FRONTEND", *words, **more)
 
 
+def what_it_did(w):
+    """A diff says it in the words of an administrator, and a script says how to do it again."""
+    got = w.ok("diff", "box", "--json", "--script", timeout=900).json("snap.diff/1")
+    assert {"cron", "nginx", "postgresql", "sudo"} <= {p["package"] for p in got["packages"]["added"]}, got["packages"]
+    assert {u["name"] for u in got["system"]["users"]} == {"postgres"}, got["system"]["users"]
+    assert {"crontab", "postgres", "ssl-cert"} <= {g["name"] for g in got["system"]["groups"]}, got["system"]["groups"]
+    assert {"cron.service", "nginx.service", "nginx"} <= {s["name"] for s in got["system"]["services"]}
+    assert {"package": "sudo", "path": "etc/sudoers", "shipped": True, "status": "added"} in got["system"]["configuration"]
+    assert got["system"]["files"]["package"] > 1000, got["system"]["files"]
+    assert "apt-get install -y" in got["script"] and "getent passwd postgres > /dev/null || useradd" in got["script"]
+    subprocess.run(["sh", "-n"], input=got["script"].encode(), check=True)
+    # Set-id bits and owners of groups, whatever ids this run has.
+    raw = w.ok("export", "box", "--tar", "-", timeout=900).out
+    with tarfile.open(fileobj=io.BytesIO(raw)) as tar:
+        found = {m.name: m for m in tar if m.name in ("usr/bin/crontab", "usr/bin/sudo", "var/lib/postgresql/15/main", "etc/gshadow")}
+    groups = dict(line.split(":")[0::2][:2] for line in w.ok("show", "box:etc/group").out.decode().splitlines())
+    users = dict(line.split(":")[0::2][:2] for line in w.ok("show", "box:etc/passwd").out.decode().splitlines())
+    assert found["usr/bin/sudo"].mode & 0o4000, found
+    assert (found["usr/bin/crontab"].mode & 0o2000, found["usr/bin/crontab"].gid) == (0o2000, int(groups["crontab"]))
+    # Where owners are not shown, groupadd gives the file that it writes anew the owner it sees: root.
+    if ids() != "one":
+        assert found["etc/gshadow"].gid == int(groups["shadow"]), found["etc/gshadow"].gid
+        assert found["var/lib/postgresql/15/main"].uid == int(users["postgres"])
+
+
 @live_test
 def packages_are_installed_used_and_purged(w):
     before = [listing(top) for top in WATCHED]
@@ -68,11 +95,16 @@ def packages_are_installed_used_and_purged(w):
     script(w, "apt-get update -q", "box", network=True)
     got = script(w, f"apt-get install -q -y --no-install-recommends {PACKAGES}", "box", network=True)
     assert "Setting up postgresql" in got["stdout"], got
+    # Just as the packages bring them: modes, links and bytes of every file, and owners as they are stored.
+    assert script(w, "dpkg --audit; dpkg -V", "box")["stdout"] == "", "dpkg finds files that are not as shipped"
+    what_it_did(w)
     got = script(w, USE.replace('"$1"', ids()), "box")
     want = ["venv", "200", "man"] + ([] if ids() == "one" else ["42", "0"])
     assert got["stdout"].split() == want, got
     # Where nginx-light is but a list of other packages, the program is in nginx.
-    script(w, "apt-get purge -q -y nginx-light nginx cron && dpkg --audit && test ! -e /usr/sbin/nginx", "box")
+    script(w, "apt-get purge -q -y nginx-light nginx cron 'postgresql*' && dpkg --audit && test ! -e /usr/sbin/nginx", "box")
+    changed = [line for line in script(w, "dpkg -V || :", "box")["stdout"].splitlines() if " c /" not in line]
+    assert changed == [], changed
     got = script(w, "rm -rf --no-preserve-root /; echo done", "box")
     w.ok("rollback", "box", got["before"], "--yes")
     assert script(w, "dpkg --audit && dpkg -s sudo | grep Status", "box")["stdout"].startswith("Status: install ok")
@@ -96,6 +128,10 @@ def make_root():
     if done.returncode != 0:
         shutil.rmtree(top)
         skip_all(f"debootstrap: {done.stdout.decode().splitlines()[-1:]}")
+    # Packages are fetched once, for all runs; the lists of them each run fetches itself, through its proxy.
+    shutil.copy("/etc/resolv.conf", f"{top}/root/etc/resolv.conf")
+    subprocess.run(["chroot", f"{top}/root", "sh", "-c", f"apt-get update -q && apt-get install -q -y -d --no-install-recommends {PACKAGES}"],
+                   stdout=subprocess.DEVNULL, check=True, env={**os.environ, "DEBIAN_FRONTEND": "noninteractive"})
     subprocess.run(["chmod", "-R", "a+rX", f"{top}/root"], check=True)
     return top
 
