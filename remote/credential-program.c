@@ -6,27 +6,19 @@
 
 #include <ctype.h>
 #include <errno.h>
-#include <fcntl.h>
-#include <poll.h>
-#include <signal.h>
-#include <spawn.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include "base/buf.h"
 #include "base/cleanup.h"
-#include "base/fdio.h"
 #include "base/json.h"
 #include "base/sys.h"
+#include "remote/program.h"
 
 #define ANSWER_MAX ((size_t)64 << 10)
 #define WAIT_MS    60000 /* it may ask the user to unlock a key ring */
-
-extern char **environ;
 
 static void wipe_buf(struct buf *b)
 {
@@ -42,78 +34,6 @@ static bool is_name(const char *name)
 		if (!isalnum((unsigned char)*c) && !strchr("._-", *c))
 			return false;
 	return *name != '\0' && strlen(name) < 200;
-}
-
-static int start(const char *program, int in, int out, pid_t *ret)
-{
-	char get[] = "get";
-	char *const argv[] = { (char *)(uintptr_t)program, get, NULL };
-	posix_spawn_file_actions_t actions;
-	int rc;
-
-	posix_spawn_file_actions_init(&actions);
-	posix_spawn_file_actions_adddup2(&actions, in, 0);
-	posix_spawn_file_actions_adddup2(&actions, out, 1);
-	rc = posix_spawnp(ret, program, &actions, NULL, argv, environ);
-	posix_spawn_file_actions_destroy(&actions);
-	return -rc;
-}
-
-/* All that comes until the end; -ETIMEDOUT, -EFBIG. */
-static int read_answer(int fd, struct buf *out)
-{
-	const uint64_t until = sys_boot_ms() + WAIT_MS;
-
-	for (uint64_t now; (now = sys_boot_ms()) < until;) {
-		struct pollfd p = { .fd = fd, .events = POLLIN };
-		unsigned char piece[4096];
-		ssize_t n;
-
-		if (poll(&p, 1, (int)(until - now)) <= 0)
-			continue;
-		n = read(fd, piece, sizeof(piece));
-		if (n < 0 && errno != EINTR)
-			return -errno;
-		if (n == 0)
-			return 0;
-		if (n > 0 && out->len + (size_t)n > ANSWER_MAX)
-			return -EFBIG;
-		if (n > 0 && buf_append(out, piece, (size_t)n) < 0)
-			return -ENOMEM;
-		sys_wipe(piece, sizeof(piece));
-	}
-	return -ETIMEDOUT;
-}
-
-/* Run it: its exit status, or a negative errno. */
-static int run(const char *program, const char *server, struct buf *answer)
-{
-	int in[2] = { -1, -1 }, out[2] = { -1, -1 }, status = 0;
-	pid_t pid = -1;
-	int r = sys_pipe(in);
-
-	if (r == 0) {
-		r = sys_pipe(out);
-		if (r == 0) {
-			/* A pipe takes a name without anybody reading it yet. */
-			r = fdio_write(in[1], server, strlen(server));
-			if (r == 0)
-				r = start(program, in[0], out[1], &pid);
-			close(out[1]);
-		}
-		close(in[0]);
-		close(in[1]);
-	}
-	if (pid > 0) {
-		r = read_answer(out[0], answer);
-		if (r < 0)
-			kill(pid, SIGKILL);
-		while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
-			;
-	}
-	if (out[0] >= 0)
-		close(out[0]);
-	return r < 0 ? r : WIFEXITED(status) ? WEXITSTATUS(status) : 255;
 }
 
 static int read_object(const char *program, const struct buf *answer, struct credential *ret,
@@ -148,6 +68,12 @@ int credential_ask_program(const char *name, const char *server, struct credenti
 {
 	CLEANUP(wipe_buf) struct buf answer = BUF_INIT;
 	AUTO_FREE char *program = NULL;
+	const char *argv[] = { NULL, "get", NULL };
+	const struct program run = { .argv = argv,
+				     .input = server,
+				     .input_len = strlen(server),
+				     .output_max = ANSWER_MAX,
+				     .wait_ms = WAIT_MS };
 	int r;
 
 	if (!is_name(name))
@@ -157,7 +83,8 @@ int credential_ask_program(const char *name, const char *server, struct credenti
 		program = NULL;
 		return err_nomem(err);
 	}
-	r = run(program, server, &answer);
+	argv[0] = program;
+	r = program_run(&run, &answer);
 	if (r == -ENOENT)
 		return err_set(err, r, "docker's configuration wants '%s', which is not installed",
 			       program);

@@ -554,11 +554,13 @@ static const struct depot_ops dir_ops = {
 	.delete_manifest = dir_delete_manifest,
 };
 
-int depot_dir_open(const char *url, struct depot **ret, struct err *err)
+int depot_dir_open(const char *url, const struct depot_config *config, struct depot **ret,
+		   struct err *err)
 {
 	const char *path = url + sizeof("dir:") - 1;
 	struct dir_depot *dir;
 
+	(void)config; /* nothing of it is about disks */
 	if (path[0] != '/')
 		return err_set(err, -EINVAL, "'%s' needs an absolute path", url);
 	dir = calloc(1, sizeof(*dir));

@@ -1,5 +1,5 @@
 /*
- * What every back end needs alike: which one a url names, and the check of all that arrives.
+ * What every back end needs alike: the check of all that arrives.
  */
 #include "remote/depot.h"
 
@@ -9,7 +9,6 @@
 #include <unistd.h>
 
 #include "base/fdio.h"
-#include "remote/reference.h"
 
 #define READ_SIZE ((size_t)256 << 10)
 
@@ -26,19 +25,6 @@ bool depot_tag_valid(const char *tag)
 			return false;
 	}
 	return true;
-}
-
-int depot_open(const char *url, const struct depot_config *config, struct depot **ret,
-	       struct err *err)
-{
-	static const struct depot_config plain;
-
-	if (strncmp(url, "dir:", 4) == 0)
-		return depot_dir_open(url, ret, err);
-	if (strncmp(url, "oci://", 6) == 0 || reference_has_host(url))
-		return depot_registry_open(url, config ? config : &plain, ret, err);
-	return err_set(err, -EINVAL,
-		       "'%s' is no address of a remote: it begins with dir: or oci://", url);
 }
 
 void depot_close(struct depot *d)

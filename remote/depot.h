@@ -125,10 +125,17 @@ struct depot_config {
 	const char *ca_file; /* NULL: the system's */
 };
 
+/* Does it begin as an address with a scheme does: "dir:", "oci://"? */
+bool depot_is_url(const char *text);
+
+/* A word that cannot be the name of a remote, since addresses begin with it. */
+bool depot_is_scheme(const char *word);
+
 /*
  * Open what `url` names: "dir:/path", or a registry as "oci://host[:port]/repository" or, as docker
- * writes it, without the scheme if the host has a dot or a port or is localhost.  `config` may be NULL.  Reaches for nothing yet, but for -EINVAL if the url is none, and -ENOTSUP with a sentence
- * if this build has no such back end.  A directory that is missing is made by the first put.
+ * writes it, without the scheme if the host has a dot or a port or is localhost.  `config` may be NULL.  Reaches for nothing yet, but for -EINVAL if the url
+ * is none, and -ENOTSUP with a sentence if this build has no such back end.  A directory that is
+ * missing is made by the first put.
  */
 NODISCARD int depot_open(const char *url, const struct depot_config *config, struct depot **ret,
 			 struct err *err);
@@ -136,7 +143,8 @@ void depot_close(struct depot *d); /* NULL is fine */
 DEFINE_CLEANUP(struct depot *, depot_close)
 
 /* Back ends, for depot_open(). */
-NODISCARD int depot_dir_open(const char *url, struct depot **ret, struct err *err);
+NODISCARD int depot_dir_open(const char *url, const struct depot_config *config, struct depot **ret,
+			     struct err *err);
 NODISCARD int depot_registry_open(const char *url, const struct depot_config *config,
 				  struct depot **ret, struct err *err);
 

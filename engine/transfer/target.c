@@ -120,7 +120,7 @@ static int check_name(const char *name, struct err *err)
 	const size_t len = strlen(name);
 
 	if (len == 0 || len > NAME_MAX_ || strspn(name, fine) != len || name[0] == '-' ||
-	    name[0] == '.' || strcmp(name, "dir") == 0 || strcmp(name, "oci") == 0)
+	    name[0] == '.' || depot_is_scheme(name))
 		return err_set(err, -EINVAL,
 			       "'%.80s' cannot be the name of a remote: letters, digits, '.', '_' "
 			       "and '-', at most %d",
@@ -173,12 +173,6 @@ void target_done(struct target *t)
 	*t = (struct target){ 0 };
 }
 
-/* "dir:" and "oci:" begin addresses. */
-static bool is_url(const char *text)
-{
-	return strncmp(text, "dir:", 4) == 0 || strncmp(text, "oci:", 4) == 0;
-}
-
 /* Where the name begins: behind the last ':', if no '/' follows that; the end, if there is none. */
 static size_t url_len(const char *text)
 {
@@ -209,7 +203,7 @@ static int find_url(struct engine *e, const char *text, size_t len, struct targe
 int target_find(struct engine *e, const char *text, struct target *ret, struct err *err)
 {
 	CLEANUP(target_done) struct target t = { 0 };
-	const bool url = is_url(text);
+	const bool url = depot_is_url(text);
 	const size_t len = url ? url_len(text) : strcspn(text, ":");
 	int r = 0;
 
