@@ -7,6 +7,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -235,4 +236,18 @@ int fdio_swap_file(int dirfd, const char *name, const void *data, size_t len, mo
 		   struct err *err)
 {
 	return replace(dirfd, name, data, len, mode, false, err);
+}
+
+int fdio_open_nameless(const char *dir, struct err *err)
+{
+	AUTO_FREE char *path = path_join(dir, FDIO_TEMP_PREFIX "XXXXXX");
+	int fd;
+
+	if (!path)
+		return err_nomem(err);
+	fd = mkostemp(path, O_CLOEXEC);
+	if (fd < 0)
+		return err_sys(err, "making a file in '%s'", dir);
+	unlink(path);
+	return fd;
 }

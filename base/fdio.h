@@ -41,3 +41,6 @@ NODISCARD int fdio_replace_file(int dirfd, const char *name, const void *data, s
  */
 NODISCARD int fdio_swap_file(int dirfd, const char *name, const void *data, size_t len, mode_t mode,
 			     struct err *err);
+
+/* A file in `dir` without a name, for reading and writing, which goes with its descriptor. */
+NODISCARD int fdio_open_nameless(const char *dir, struct err *err);

@@ -70,6 +70,10 @@ int depot_get(struct depot *d, const struct digest *blob, size_t max, struct buf
 	struct sha256 sha;
 	int r;
 
+	if (d->cache && d->cache->get(d->cache->ctx, blob, max, &bytes) > 0) {
+		buf_swap(out, &bytes);
+		return 0;
+	}
 	r = d->ops->get_blob(d, blob, 0, DEPOT_TO_END, take_buf, &into, watch, err);
 	if (r == -EFBIG)
 		return err_set(err, r, "blob %s of '%s' has more than %zu bytes",
@@ -81,6 +85,8 @@ int depot_get(struct depot *d, const struct digest *blob, size_t max, struct buf
 	r = check_digest(d, &sha, blob, err);
 	if (r < 0)
 		return r;
+	if (d->cache)
+		d->cache->put(d->cache->ctx, blob, bytes.data, bytes.len);
 	buf_swap(out, &bytes);
 	return 0;
 }
@@ -197,5 +203,7 @@ int depot_put(struct depot *d, const void *bytes, size_t len, struct digest *ret
 
 	*ret = digest_of(bytes, len);
 	r = d->ops->put_blob(d, ret, &from, NULL, err);
+	if (r == 0 && d->cache)
+		d->cache->put(d->cache->ctx, ret, bytes, len);
 	return r;
 }

@@ -113,10 +113,24 @@ struct depot_ops {
 	int (*delete_manifest)(struct depot *d, const char *reference, struct err *err);
 };
 
+/*
+ * Small blobs and manifests that are here already, by their digest.  Several threads may call both;
+ * what get() hands out has been compared with the digest.
+ */
+struct depot_cache {
+	/* 1 and the bytes in `out`, which is empty; 0 if it has none, or more than `max`. */
+	int (*get)(void *ctx, const struct digest *blob, size_t max, struct buf *out);
+	void (*put)(void *ctx, const struct digest *blob, const void *data, size_t len);
+	void *ctx;
+};
+
 /* Back ends begin their struct with this. */
 struct depot {
 	const struct depot_ops *ops;
-	char *url; /* owned; without a password, so it may stand in sentences */
+	const struct depot_cache
+	    *cache;     /* borrowed; NULL: none.  depot_get() and depot_put() use it */
+	unsigned lines; /* connections that make sense beside each other; 0: any number */
+	char *url;      /* owned; without a password, so it may stand in sentences */
 };
 
 struct depot_config {
@@ -149,7 +163,8 @@ NODISCARD int depot_registry_open(const char *url, const struct depot_config *co
 				  struct depot **ret, struct err *err);
 
 /*
- * A blob of at most `max` bytes into the empty buffer `out`, checked.  -ENOENT without a sentence,
+ * A blob of at most `max` bytes into the empty buffer `out`, checked: from the cache, so that it says
+ * nothing of whether the depot has it, or else from the depot.  -ENOENT without a sentence,
  * -EFBIG, -EBADMSG; `out` is then empty.
  */
 NODISCARD int depot_get(struct depot *d, const struct digest *blob, size_t max, struct buf *out,

@@ -232,28 +232,52 @@ int manifest_snapshot_decode(const struct buf *text, struct manifest_snapshot *r
 	return 0;
 }
 
+/* One that is asked for by its digest may be here already. */
+static int get_text(struct depot *d, const char *reference, struct buf *text, struct err *err)
+{
+	struct digest asked = { 0 }, have;
+	const bool exact = digest_parse(reference, &asked) == 0;
+	int r;
+
+	if (exact && d->cache && d->cache->get(d->cache->ctx, &asked, DEPOT_MANIFEST_MAX, text) > 0)
+		return 0;
+	r = d->ops->get_manifest(d, reference, text, err);
+	if (r < 0)
+		return r;
+	have = digest_of(text->data, text->len);
+	if (exact && !digest_equal(&asked, &have))
+		return err_set(err, -EBADMSG, "'%s' gave another manifest than %s", d->url,
+			       reference);
+	if (d->cache)
+		d->cache->put(d->cache->ctx, &have, text->data, text->len);
+	return 0;
+}
+
+int manifest_get_snapshot(struct depot *d, const struct manifest *m, struct manifest_snapshot *ret,
+			  struct err *err)
+{
+	CLEANUP(buf_done) struct buf config = BUF_INIT;
+	int r = depot_get(d, &m->config.digest, MANIFEST_CONFIG_MAX, &config, NULL, err);
+
+	if (r == -ENOENT)
+		r = err_set(err, -EBADMSG, "its config is missing");
+	return r < 0 ? r : manifest_snapshot_decode(&config, ret, err);
+}
+
 int manifest_get(struct depot *d, const char *reference, struct manifest *ret,
 		 struct manifest_snapshot *ret_snapshot, struct digest *ret_digest, struct err *err)
 {
-	CLEANUP(buf_done) struct buf text = BUF_INIT, config = BUF_INIT;
+	CLEANUP(buf_done) struct buf text = BUF_INIT;
 	CLEANUP(manifest_done) struct manifest m = { 0 };
-	struct digest digest, asked;
-	int r = d->ops->get_manifest(d, reference, &text, err);
+	struct digest digest;
+	int r = get_text(d, reference, &text, err);
 
 	if (r < 0)
 		return r;
 	digest = digest_of(text.data, text.len);
-	if (digest_parse(reference, &asked) == 0 && !digest_equal(&asked, &digest))
-		return err_set(err, -EBADMSG, "'%s' gave another manifest than %s", d->url,
-			       reference);
 	r = manifest_decode(&text, &m, err);
-	if (r == 0 && ret_snapshot) {
-		r = depot_get(d, &m.config.digest, MANIFEST_CONFIG_MAX, &config, NULL, err);
-		if (r == -ENOENT)
-			r = err_set(err, -EBADMSG, "its config is missing");
-		if (r == 0)
-			r = manifest_snapshot_decode(&config, ret_snapshot, err);
-	}
+	if (r == 0 && ret_snapshot)
+		r = manifest_get_snapshot(d, &m, ret_snapshot, err);
 	if (r < 0)
 		return err_wrap(err, r, "'%s' of '%s'", reference, d->url);
 	*ret_digest = digest;

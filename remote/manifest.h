@@ -58,6 +58,10 @@ NODISCARD int manifest_decode(const struct buf *text, struct manifest *ret, stru
 NODISCARD int manifest_snapshot_decode(const struct buf *text, struct manifest_snapshot *ret,
 				       struct err *err);
 
+/* The snapshot of a manifest. */
+NODISCARD int manifest_get_snapshot(struct depot *d, const struct manifest *m,
+				    struct manifest_snapshot *ret, struct err *err);
+
 /*
  * Get both by a tag or a digest, and the digest of the manifest.  `ret_snapshot` may be NULL.  -ENOENT
  * without a sentence.

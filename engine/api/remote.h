@@ -26,6 +26,7 @@ struct engine_remotes {
 void engine_remotes_done(struct engine_remotes *r);
 
 NODISCARD int engine_remotes(struct engine *e, struct engine_remotes *ret, struct err *err);
+
 /* -EEXIST if there is one of that name, -EINVAL if name or url cannot be one. */
 NODISCARD int engine_remote_add(struct engine *e, const char *name, const char *url,
 				struct err *err);
@@ -40,8 +41,9 @@ struct engine_push_options {
 	const char *message; /* NULL: the snapshot's own */
 	bool force;          /* move the name although it is not what was pushed or fetched last */
 	bool whole;          /* send all of it in new packs, not only what the remote lacks */
-	uint64_t rate;       /* bytes a second at most; 0: no limit */
-	uint64_t jobs;       /* connections; 0: as many as may be */
+	const char *base; /* a manifest there that it is like, for a name that is new; NULL: none */
+	uint64_t rate;    /* bytes a second at most; 0: no limit */
+	uint64_t jobs;    /* connections; 0: as many as may be */
 	struct engine_watch watch;
 };
 
@@ -63,8 +65,11 @@ NODISCARD int engine_push(struct engine *e, const struct engine_push_options *op
 			  struct engine_pushed *ret, struct err *err);
 
 struct engine_fetch_options {
-	const char *from; /* REMOTE[:NAME] */
-	const char *tag;  /* for it in this project; NULL: REMOTE/NAME */
+	const char *from;     /* REMOTE[:NAME] */
+	const char *tag;      /* for it in this project; NULL: REMOTE/NAME */
+	const char *manifest; /* exactly this one, whatever the name means now; NULL: that */
+	/* A manifest that is like it, and the snapshot here that holds it; NULL: what the name meant last. */
+	const char *base_manifest, *base_snapshot;
 	uint64_t rate;
 	uint64_t jobs;
 	struct engine_watch watch;

@@ -10,10 +10,13 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
+#include "base/fdio.h"
 #include "base/hex.h"
 #include "base/path.h"
+#include "base/size.h"
 #include "base/strlist.h"
 #include "base/sys.h"
 #include "base/text.h"
@@ -153,6 +156,24 @@ static int bring_blob(struct fetching *f, struct depot *d, const struct manifest
 	return 0;
 }
 
+/* The index of a pack, which may be here already. */
+static int bring_index(struct fetching *f, struct depot *d, size_t i, struct err *err)
+{
+	const struct manifest_pack *p = &f->manifest.packs[i];
+	const struct depot_watch watch = { .moved = meter_moved, .ctx = &f->meter };
+	CLEANUP(buf_done) struct buf index = BUF_INIT;
+	char name[SHA256_HEX_SIZE + 8], text[DIGEST_TEXT_SIZE];
+	int r = depot_get(d, &p->index.digest, (size_t)p->index.size, &index, &watch, err);
+
+	if (r == -ENOENT)
+		return err_set(err, -EBADMSG, "'%s' of '%s' is incomplete: blob %s is not there",
+			       f->target.name, f->target.url, digest_text(&p->index.digest, text));
+	if (r < 0)
+		return r;
+	return fdio_swap_file(f->dir, file_name(&p->pack.digest, "index", name), index.data,
+			      index.len, 0600, err);
+}
+
 static bool have_pack(const struct fetching *f, const struct digest *d)
 {
 	for (size_t i = 0; i < f->have.n; i++)
@@ -176,17 +197,56 @@ static int bring_one(unsigned member, size_t i, void *ctx, struct err *err)
 	int r = connections_get(&c->f->lines, member, &d, err);
 
 	if (r == 0 && c->index)
-		r = bring_blob(c->f, d, &p->index, &p->pack.digest, "index", err);
+		r = bring_index(c->f, d, i, err);
 	if (r == 0 && c->pack[i])
 		r = bring_blob(c->f, d, &p->pack, &p->pack.digest, "pack", err);
 	return r;
+}
+
+static bool is_here(const struct fetching *f, const struct digest *pack, const char *end)
+{
+	char name[SHA256_HEX_SIZE + 8];
+	struct stat st;
+
+	return fstatat(f->dir, file_name(pack, end, name), &st, AT_SYMLINK_NOFOLLOW) == 0;
+}
+
+/* A manifest can claim more than any disk has: nothing of it comes then. */
+static int check_room(const struct fetching *f, const struct coming *c, struct err *err)
+{
+	char needs[SIZE_TEXT_MAX], has[SIZE_TEXT_MAX];
+	uint64_t need = 0, room;
+	struct statvfs fs;
+
+	for (size_t i = 0; i < f->manifest.n; i++) {
+		const struct manifest_pack *p = &f->manifest.packs[i];
+
+		if (c->index && !is_here(f, &p->pack.digest, "index"))
+			need += p->index.size;
+		if (c->pack[i] && !is_here(f, &p->pack.digest, "pack"))
+			need += p->pack.size;
+	}
+	if (fstatvfs(f->dir, &fs) < 0)
+		return err_sys(err, "looking for room in '%s/%s'", f->e->store_path,
+			       ENGINE_INCOMING);
+	room = (uint64_t)fs.f_bavail * fs.f_frsize;
+	if (need <= room)
+		return 0;
+	return err_set(err, -ENOSPC,
+		       "'%s' of '%s' needs %s and the disk of the store has %s: "
+		       "No space left on device",
+		       f->target.name, f->target.url, size_format(need, needs),
+		       size_format(room, has));
 }
 
 /* All that is marked, over several connections. */
 static int bring_marked(struct fetching *f, struct coming *c, struct err *err)
 {
 	const size_t n = f->manifest.n;
+	int r = check_room(f, c, err);
 
+	if (r < 0)
+		return r;
 	for (size_t i = 0; i < n; i++) {
 		const struct manifest_pack *p = &f->manifest.packs[i];
 
@@ -286,8 +346,16 @@ static int choose_tag(struct fetching *f, struct err *err)
 
 /* --- the verb ----------------------------------------------------------------------------- */
 
+static int get_snapshot(struct fetching *f, struct err *err)
+{
+	int r = manifest_get_snapshot(f->depot, &f->manifest, &f->told, err);
+
+	return r < 0 ? err_wrap(err, r, "'%s' of '%s'", f->target.name, f->target.url) : 0;
+}
+
 static int open_source(struct fetching *f, struct err *err)
 {
+	const char *reference;
 	struct store *unused;
 	int r = engine_has_store(f->e) ? engine_store(f->e, STORE_READ, &unused, err) : 0;
 
@@ -296,16 +364,28 @@ static int open_source(struct fetching *f, struct err *err)
 	if (r == 0 && !f->target.name)
 		r = text_set(&f->target.name, err, TRANSFER_NAME);
 	if (r == 0)
-		r = connections_open(&f->lines, f->target.url, f->options->rate, f->options->jobs,
-				     err);
+		r = connections_open(f->e, &f->lines, f->target.url, f->options->rate,
+				     f->options->jobs, err);
 	if (r < 0)
 		return r;
 	f->depot = f->lines.list[0];
-	r = manifest_get(f->depot, f->target.name, &f->manifest, &f->told, &f->digest, err);
+	reference = f->options->manifest ? f->options->manifest : f->target.name;
+	r = manifest_get(f->depot, reference, &f->manifest, NULL, &f->digest, err);
 	if (r == -ENOENT)
 		return err_set(err, r, "'%s' has nothing with the name '%s'", f->target.url,
-			       f->target.name);
-	return r;
+			       reference);
+	return r < 0 ? r : get_snapshot(f, err);
+}
+
+/* The caller knows better than the name what it is like. */
+static int name_base(struct fetching *f, struct err *err)
+{
+	const struct engine_fetch_options *o = f->options;
+
+	if (digest_parse(o->base_manifest, &f->seen.manifest) < 0)
+		return err_set(err, -EINVAL, "'%s' is no digest of a manifest", o->base_manifest);
+	snprintf(f->seen.snapshot, sizeof(f->seen.snapshot), "%s", o->base_snapshot);
+	return 1;
 }
 
 /* What we had of this name last, if it is still there. */
@@ -316,7 +396,8 @@ static int look_here(struct fetching *f, struct err *err)
 	struct err ignored = { 0 };
 	struct digest unused;
 	struct store *store;
-	int r = seen_load(f->e, &f->target, &f->seen, err);
+	int r = f->options->base_manifest ? name_base(f, err)
+					  : seen_load(f->e, &f->target, &f->seen, err);
 
 	if (r <= 0)
 		return r;
@@ -391,7 +472,9 @@ int engine_fetch(struct engine *e, const struct engine_fetch_options *options,
 		return r;
 	f.seen.manifest = f.digest;
 	memcpy(f.seen.snapshot, got.snapshot.id, sizeof(f.seen.snapshot));
-	seen_save(e, &f.target, &f.seen);
+	if (!options->base_manifest)
+		seen_save(e, &f.target, &f.seen);
+	cache_sweep(&f.lines.cache, &f.manifest);
 	r = fill_answer(&f, &got, ret);
 	ret->elapsed_ms = engine_clock_ms() - start;
 	return r;

@@ -1,8 +1,8 @@
 /*
  * Objects that the remote lacks go into two packs that fill up beside each other: content in one,
- * directories in the other, so that a reader can bring the directories first.  A pack that is full is sent
- * with its index; the manifest, which lists the packs of the last push and the new ones, goes last and
- * moves the name.
+ * directories in the other, so that a reader can bring the directories first.  A pack that is full is
+ * sent with its index while the next one is made (sender-i.h).  The manifest, which lists the packs of
+ * the last push and the new ones, goes last and moves the name.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -11,10 +11,11 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/fdio.h"
 #include "base/path.h"
 #include "base/user.h"
 #include "engine/ask/ask-hold-i.h"
-#include "engine/transfer/transfer-i.h"
+#include "engine/transfer/sender-i.h"
 #include "remote/pack/outbound.h"
 #include "remote/pack/pack.h"
 
@@ -28,13 +29,6 @@ struct filling {
 
 enum { FILLING_CONTENT, FILLING_TREES, N_FILLING };
 
-/* A pack that is to be sent. */
-struct ready {
-	int fd; /* owned */
-	struct buf index;
-	struct manifest_pack pack;
-};
-
 struct pushing {
 	struct engine *e;
 	const struct engine_push_options *options;
@@ -46,23 +40,18 @@ struct pushing {
 	struct manifest before; /* what the name means now; no packs: nothing */
 	struct manifest_snapshot told_before;
 	struct digest digest_before; /* all zero: nothing */
-	struct pack_set there;       /* what its packs hold */
+	bool blind; /* what the name means cannot be read: replace it, whatever it is */
+	struct digest digest_like; /* of `before`: that, or of the base */
+	struct pack_set there;     /* what its packs hold */
 	struct digests known;
 	char *dir; /* owned; STORE/remote */
 	struct filling filling[N_FILLING];
-	struct ready ready[CREW_MAX];
-	unsigned n_ready;
+	struct sender sender;
 	struct manifest manifest; /* that comes of it */
 	struct manifest_snapshot told;
 	struct meter meter;
 	uint64_t objects, packs;
 };
-
-static void ready_done(struct ready *one)
-{
-	cleanup_close(&one->fd);
-	buf_done(&one->index);
-}
 
 static void pushing_done(struct pushing *p)
 {
@@ -72,8 +61,7 @@ static void pushing_done(struct pushing *p)
 	}
 	target_done(&p->target);
 	hold_done(&p->hold);
-	for (unsigned i = 0; i < p->n_ready; i++)
-		ready_done(&p->ready[i]);
+	sender_done(&p->sender);
 	connections_done(&p->lines);
 	manifest_done(&p->before);
 	manifest_snapshot_done(&p->told_before);
@@ -157,69 +145,102 @@ static int lacks(const struct pushing *p, const char *what, struct err *err)
 		       p->target.url, what);
 }
 
-/* A name that moves on to a pack which somebody removed would be as incomplete as the old one. */
-static int check_pack(struct pushing *p, const struct manifest_blob *pack, struct err *err)
+/* A name that moves on to a blob which somebody removed would be as incomplete as the old one. */
+static int check_blob(struct pushing *p, struct depot *d, const struct manifest_blob *blob,
+		      const char *what, struct err *err)
 {
 	uint64_t size = 0;
-	int r = p->depot->ops->has_blob(p->depot, &pack->digest, &size, err);
+	int r = d->ops->has_blob(d, &blob->digest, &size, err);
 
 	if (r < 0)
 		return r;
-	return r == 0 || size != pack->size ? lacks(p, "a pack", err) : 0;
+	return r == 0 || size != blob->size ? lacks(p, what, err) : 0;
+}
+
+/* What the packs hold, each looked at over a connection of its own. */
+struct looking {
+	struct pushing *p;
+	struct buf *indexes; /* for each pack */
+};
+
+static int look_at_pack(unsigned member, size_t i, void *ctx, struct err *err)
+{
+	const struct looking *l = ctx;
+	struct pushing *p = l->p;
+	const struct manifest_pack *pack = &p->before.packs[i];
+	struct depot *d;
+	int r = connections_get(&p->lines, member, &d, err);
+
+	if (r == 0)
+		r = check_blob(p, d, &pack->pack, "a pack", err);
+	/* Our own copy of the index says nothing of theirs. */
+	if (r == 0)
+		r = check_blob(p, d, &pack->index, "the index of a pack", err);
+	if (r == 0)
+		r = depot_get(d, &pack->index.digest, PACK_INDEX_MAX, &l->indexes[i], NULL, err);
+	return r == -ENOENT ? lacks(p, "the index of a pack", err) : r;
 }
 
 static int load_there(struct pushing *p, struct err *err)
 {
-	int r = 0;
+	const size_t n = p->before.n;
+	AUTO_FREE struct buf *indexes = calloc(n + 1, sizeof(*indexes));
+	struct looking l = { .p = p, .indexes = indexes };
+	int r;
 
-	for (size_t i = 0; r == 0 && i < p->before.n; i++) {
-		CLEANUP(buf_done) struct buf index = BUF_INIT;
-		const struct manifest_blob *blob = &p->before.packs[i].index;
-
-		r = check_pack(p, &p->before.packs[i].pack, err);
+	if (!indexes)
+		return err_nomem(err);
+	r = crew_each(p->lines.n < n ? p->lines.n : (unsigned)n, n, look_at_pack, &l, err);
+	for (size_t i = 0; i < n; i++) {
 		if (r == 0)
-			r = depot_get(p->depot, &blob->digest, PACK_INDEX_MAX, &index, NULL, err);
-		if (r == -ENOENT)
-			return lacks(p, "the index of a pack", err);
-		if (r == 0)
-			r = pack_set_add(&p->there, index.data, index.len, -1, err);
+			r = pack_set_add(&p->there, indexes[i].data, indexes[i].len, -1, err);
 		if (r == 0)
 			r = manifest_add_pack(&p->manifest, &p->before.packs[i], err);
+		buf_done(&indexes[i]);
 	}
 	return r;
 }
 
-static int look_there(struct pushing *p, struct err *err)
+/* Are packs that are there of use: not too many? */
+static bool builds_on(const struct pushing *p)
 {
-	int r = manifest_get(p->depot, p->target.name, &p->before, &p->told_before,
-			     &p->digest_before, err);
+	return !p->options->whole && p->before.n <= PACKS_KEPT;
+}
+
+/* The name is new; what the base's packs hold need not travel. */
+static int look_base(struct pushing *p, struct err *err)
+{
+	int r = manifest_get(p->depot, p->options->base, &p->before, NULL, &p->digest_like, err);
 
 	if (r == -ENOENT)
 		return 0;
-	if (r < 0)
+	if (r < 0 || !builds_on(p))
 		return r;
-	r = check_stale(p, err);
-	if (r < 0 || p->options->whole || p->before.n > PACKS_KEPT)
+	r = manifest_get_snapshot(p->depot, &p->before, &p->told_before, err);
+	return r < 0 ? err_wrap(err, r, "'%s' of '%s'", p->options->base, p->target.url)
+		     : load_there(p, err);
+}
+
+static int look_there(struct pushing *p, struct err *err)
+{
+	int r = manifest_get(p->depot, p->target.name, &p->before, NULL, &p->digest_before, err);
+
+	/* A depot that lost the manifest is mended by sending everything. */
+	p->blind = r == -EBADMSG && p->options->whole && p->options->force;
+	if (r == -ENOENT || p->blind)
+		return p->options->base ? look_base(p, err) : 0;
+	p->digest_like = p->digest_before;
+	if (r == 0)
+		r = check_stale(p, err);
+	if (r < 0 || !builds_on(p))
 		return r;
-	return load_there(p, err);
+	r = manifest_get_snapshot(p->depot, &p->before, &p->told_before, err);
+	if (r == 0)
+		r = load_there(p, err);
+	return r < 0 ? err_wrap(err, r, "'%s' of '%s'", p->target.name, p->target.url) : r;
 }
 
 /* --- packs -------------------------------------------------------------------------------- */
-
-/* A file without a name, which goes with us. */
-static int open_nameless(const char *dir, struct err *err)
-{
-	AUTO_FREE char *path = path_join(dir, "outgoing-XXXXXX");
-	int fd;
-
-	if (!path)
-		return err_nomem(err);
-	fd = mkostemp(path, O_CLOEXEC);
-	if (fd < 0)
-		return err_sys(err, "making a file in '%s'", dir);
-	unlink(path);
-	return fd;
-}
 
 static int begin_pack(struct pushing *p, struct filling *f, struct err *err)
 {
@@ -227,7 +248,7 @@ static int begin_pack(struct pushing *p, struct filling *f, struct err *err)
 
 	if (f->writer)
 		return 0;
-	f->fd = open_nameless(p->dir, err);
+	f->fd = fdio_open_nameless(p->dir, err);
 	if (f->fd < 0) {
 		r = f->fd;
 		f->fd = -1;
@@ -236,55 +257,28 @@ static int begin_pack(struct pushing *p, struct filling *f, struct err *err)
 	return pack_writer_new(f->fd, &f->writer, err);
 }
 
-static int send_one(unsigned member, size_t i, void *ctx, struct err *err)
-{
-	struct pushing *p = ctx;
-	const struct depot_watch watch = { .moved = meter_moved, .ctx = &p->meter };
-	const struct ready *one = &p->ready[i];
-	const struct depot_bytes pack = { .fd = one->fd, .size = one->pack.pack.size };
-	const struct depot_bytes index = { .fd = -1,
-					   .data = one->index.data,
-					   .size = one->index.len };
-	struct depot *d;
-	int r = connections_get(&p->lines, member, &d, err);
-
-	if (r == 0)
-		r = d->ops->put_blob(d, &one->pack.pack.digest, &pack, &watch, err);
-	return r < 0 ? r : d->ops->put_blob(d, &one->pack.index.digest, &index, &watch, err);
-}
-
-/* All packs that are ready, over several connections. */
-static int send_ready(struct pushing *p, struct err *err)
-{
-	int r = p->n_ready > 0 ? crew_each(p->n_ready, p->n_ready, send_one, p, err) : 0;
-
-	for (unsigned i = 0; i < p->n_ready; i++) {
-		if (r == 0)
-			r = manifest_add_pack(&p->manifest, &p->ready[i].pack, err);
-		p->packs += r == 0;
-		ready_done(&p->ready[i]);
-	}
-	p->n_ready = 0;
-	return r;
-}
-
 static int end_pack(struct pushing *p, struct filling *f, struct err *err)
 {
-	struct ready *one = &p->ready[p->n_ready];
-	struct manifest_pack *pack = &one->pack;
+	struct parcel one = { .fd = -1 };
+	struct manifest_pack *pack = &one.pack;
 	int r;
 
 	if (!f->writer)
 		return 0;
-	*one = (struct ready){ .fd = TAKE_FD(f->fd) };
-	p->n_ready++;
-	r = pack_writer_finish(f->writer, &pack->pack.digest, &pack->pack.size, &one->index, err);
+	one.fd = TAKE_FD(f->fd);
+	r = pack_writer_finish(f->writer, &pack->pack.digest, &pack->pack.size, &one.index, err);
 	pack_writer_free(TAKE_PTR(f->writer));
-	if (r < 0)
+	if (r == 0) {
+		pack->index.size = one.index.len;
+		pack->index.digest = digest_of(one.index.data, one.index.len);
+		r = manifest_add_pack(&p->manifest, pack, err);
+	}
+	if (r < 0) {
+		parcel_done(&one);
 		return r;
-	pack->index.size = one->index.len;
-	pack->index.digest = digest_of(one->index.data, one->index.len);
-	return p->n_ready == p->lines.n ? send_ready(p, err) : 0;
+	}
+	p->packs++;
+	return sender_add(&p->sender, &one, err);
 }
 
 static bool on_has(void *ctx, enum object_kind kind, const struct digest *digest)
@@ -312,7 +306,9 @@ static int on_step(void *ctx, uint64_t files, struct err *err)
 	struct pushing *p = ctx;
 
 	(void)err;
+	pthread_mutex_lock(&p->meter.lock);
 	p->meter.files += files;
+	pthread_mutex_unlock(&p->meter.lock);
 	return meter_moved(0, &p->meter);
 }
 
@@ -321,6 +317,7 @@ static int send_objects(struct pushing *p, struct err *err)
 	const struct outbound_sink sink = { on_has, on_put, on_step, p };
 	int r = transfer_dir(p->e, DIGESTS_DIR, &p->dir, err);
 
+	sender_begin(&p->sender, &p->lines, &p->meter);
 	if (r == 0)
 		r = digests_load(&p->known, p->dir, err);
 	if (r == 0)
@@ -328,7 +325,7 @@ static int send_objects(struct pushing *p, struct err *err)
 				  err);
 	for (int i = 0; r == 0 && i < N_FILLING; i++)
 		r = end_pack(p, &p->filling[i], err);
-	return r < 0 ? r : send_ready(p, err);
+	return r < 0 ? r : sender_finish(&p->sender, err);
 }
 
 /* --- the manifest ------------------------------------------------------------------------- */
@@ -386,8 +383,10 @@ static int send_manifest(struct pushing *p, struct digest *ret, struct err *err)
 			       "the snapshot has too many packs: push it with --whole");
 	p->meter.bytes += config.len + text.len;
 	*ret = digest_of(text.data, text.len);
-	return p->depot->ops->put_manifest(p->depot, p->target.name, &p->digest_before,
-					   DEPOT_MANIFEST_TYPE, text.data, text.len, err);
+	p->lines.cache.depot.put(&p->lines.cache, ret, text.data, text.len);
+	return p->depot->ops->put_manifest(p->depot, p->target.name,
+					   p->blind ? NULL : &p->digest_before, DEPOT_MANIFEST_TYPE,
+					   text.data, text.len, err);
 }
 
 /* --- the verb ----------------------------------------------------------------------------- */
@@ -419,9 +418,10 @@ static int push(struct pushing *p, struct digest *ret_manifest, bool *ret_same, 
 		return r;
 	*ret_same = p->before.n > 0 && p->packs == 0 &&
 		    digest_equal(&p->told.root, &p->told_before.root) && !p->options->message;
-	*ret_manifest = p->digest_before;
-	if (!*ret_same)
-		r = send_manifest(p, ret_manifest, err);
+	*ret_manifest = p->digest_like;
+	/* Our own copy of the config says nothing of theirs. */
+	r = *ret_same ? check_blob(p, p->depot, &p->before.config, "its config", err)
+		      : send_manifest(p, ret_manifest, err);
 	if (r == 0 && digests_save(&p->known, p->dir, &ignored) < 0)
 		engine_warn(p->e, "%s, continuing", ignored.msg);
 	return r;
@@ -437,7 +437,8 @@ static int open_target(struct pushing *p, struct err *err)
 		p->target.name = strdup(TRANSFER_NAME);
 	if (!p->target.name)
 		return err_nomem(err);
-	r = connections_open(&p->lines, p->target.url, p->options->rate, p->options->jobs, err);
+	r = connections_open(p->e, &p->lines, p->target.url, p->options->rate, p->options->jobs,
+			     err);
 	p->depot = p->lines.list[0];
 	return r;
 }
@@ -468,6 +469,7 @@ int engine_push(struct engine *e, const struct engine_push_options *options,
 	catalog_id_hex(&p.hold.states[0].snapshot.id, seen.snapshot);
 	memcpy(seen.applied, seen.snapshot, sizeof(seen.applied));
 	seen_save(e, &p.target, &seen);
+	cache_sweep(&p.lines.cache, &p.manifest);
 	fill_answer(&p, &manifest, ret);
 	ret->same = same;
 	ret->elapsed_ms = engine_clock_ms() - start;

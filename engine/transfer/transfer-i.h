@@ -44,6 +44,22 @@ void seen_save(struct engine *e, const struct target *t, const struct seen *seen
 /* STORE/remote and directories in it, made if need be; owned. */
 NODISCARD int transfer_dir(struct engine *e, const char *name, char **ret, struct err *err);
 
+/* Blobs of remotes that were here before, in STORE/remote/cache; of no store, it has none. */
+struct cache {
+	struct depot_cache depot;
+	int fd; /* owned; -1: none */
+};
+
+/* It must stay where it is. */
+void cache_open(struct engine *e, struct cache *c);
+void cache_close(struct cache *c);
+/* What an encrypted blob holds, for those who encrypt and have no key to open it again. */
+void cache_note(struct cache *c, const struct digest *sealed, const struct buf *plain);
+/* 1 and the bytes, or 0. */
+int cache_noted(struct cache *c, const struct digest *sealed, struct buf *out);
+/* If it grew large, drop all but the indexes of a manifest. */
+void cache_sweep(struct cache *c, const struct manifest *keep);
+
 /*
  * Several connections to one depot, for several threads; the first is always open.
  */
@@ -51,12 +67,13 @@ struct connections {
 	struct depot *list[CREW_MAX];
 	const char *url;
 	struct depot_config config;
+	struct cache cache;
 	unsigned n; /* how many may be used */
 };
 
-/* `jobs` 0: as many as may be.  The url is borrowed. */
-NODISCARD int connections_open(struct connections *l, const char *url, uint64_t rate, uint64_t jobs,
-			       struct err *err);
+/* `jobs` 0: as many as may be.  The url is borrowed, and `l` must stay where it is. */
+NODISCARD int connections_open(struct engine *e, struct connections *l, const char *url,
+			       uint64_t rate, uint64_t jobs, struct err *err);
 void connections_done(struct connections *l);
 /* That of a member of a crew. */
 NODISCARD int connections_get(struct connections *l, unsigned member, struct depot **ret,

@@ -267,6 +267,15 @@ def damage_in_a_remote_is_refused_and_nothing_is_stored(w: World):
     o.snap("fetch", f"{depot(w)}:main").fails(12, "a pack is listed twice")
     shutil.rmtree(w.top / "depot")
     shutil.copytree(good, w.top / "depot")
+    # More than any disk has is refused before anything of it comes.
+    claims = [[{**layer, "digest": f"sha256:{2 * i + n:064x}", "size": 64 << 20 if n == 0 else 1000}
+               for n, layer in enumerate(json.loads(manifest_of(w))["layers"][:2])] for i in range(4000)]
+    forge_manifest(w, lambda m: m["layers"].extend(sum(claims, [])))
+    if shutil.disk_usage(w.top).free < 4000 * (64 << 20):
+        o.snap("fetch", f"{depot(w)}:main").fails(1, "needs 250", "and the disk of the store has")
+        assert os.listdir(o.store / "remote" / "incoming") == ["lock"]
+    shutil.rmtree(w.top / "depot")
+    shutil.copytree(good, w.top / "depot")
     # An index that claims other things, with a manifest that fits: the objects themselves tell.
     forge_index(w)
     shutil.rmtree(o.store / "remote" / "incoming")
@@ -286,6 +295,11 @@ def put_blob(w, data):
     digest = "sha256:" + hashlib.sha256(data).hexdigest()
     blob(w, digest).write_bytes(data)
     return {"digest": digest, "size": len(data)}
+
+
+def manifest_of(w):
+    index = json.loads((w.top / "depot" / "index.json").read_text())
+    return blob(w, index["manifests"][0]["digest"]).read_text()
 
 
 def forge_manifest(w, change):
@@ -380,6 +394,29 @@ def a_push_does_not_build_on_what_somebody_removed(w: World):
         w.snap("push", f"{depot(w)}:main").fails(12, "lacks a pack: push it with --whole")
         w.ok("push", "--whole", f"{depot(w)}:main")
         assert names_are_complete(w) > 3
+
+
+@test
+def a_depot_that_lost_a_manifest_or_a_config_is_not_called_the_same_and_can_be_mended(w: World):
+    furnish(w.project, 20)
+    w.ok("init")
+    url, o = f"{depot(w)}:main", Other(w)
+    furnish(o.project, 5)
+    o.ok("init")
+    for store in (w, o):
+        path = blob(w, pushed(w.ok("--json", "push", "--whole", "--force", url))["manifest"])
+        config = blob(w, json.loads(path.read_text())["config"]["digest"])
+        assert pushed(w.ok("--json", "push", url))["same"]
+        data = config.read_bytes()
+        config.unlink()
+        w.snap("push", url).fails(12, "lacks its config: push it with --whole")
+        config.write_bytes(data)
+        path.unlink()
+        for options in ((), ("--whole",), ("--force",)):
+            store.snap("push", *options, url).fails(12, "lacks the manifest", "push it with --whole --force")
+        store.ok("push", "--whole", "--force", url)
+        assert names_are_complete(w) > 3
+    o.end()
 
 
 @test

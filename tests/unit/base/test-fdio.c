@@ -378,4 +378,22 @@ TEST(a_file_is_swapped_in_one_step_too)
 	CHECK_HAS(err.msg, "no/such");
 }
 
+TEST(a_nameless_file_leaves_nothing_in_its_directory)
+{
+	struct err err = { 0 };
+	char got[4];
+	int fd;
+
+	close(open_dir("nameless"));
+	fd = fdio_open_nameless(test_path("nameless"), &err);
+	CHECK(fd >= 0);
+	CHECK_EQ(count_names(test_path("nameless")), 0);
+	CHECK_EQ(fdio_write(fd, "kept", 4), 0);
+	CHECK_EQ(fdio_pread(fd, got, 4, 0), 4);
+	CHECK_MEM(got, sizeof(got), "kept", 4);
+	close(fd);
+	CHECK_EQ(fdio_open_nameless(test_path("missing"), &err), -ENOENT);
+	CHECK_HAS(err.msg, "missing");
+}
+
 TEST_MAIN("fdio")
