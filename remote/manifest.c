@@ -10,6 +10,10 @@
 
 #define FORMAT 1
 
+/* Annotations */
+#define SIGNATURE_KEY "vnd.snapcow.signature.v1"
+#define SIGNED_AS_KEY "vnd.snapcow.signed-as.v1"
+
 void manifest_snapshot_done(struct manifest_snapshot *s)
 {
 	free(s->parent);
@@ -24,6 +28,8 @@ void manifest_snapshot_done(struct manifest_snapshot *s)
 void manifest_done(struct manifest *m)
 {
 	free(m->packs);
+	free(m->signature);
+	free(m->signed_as);
 	*m = (struct manifest){ 0 };
 }
 
@@ -61,7 +67,7 @@ static void set_blob(struct json j, const char *type, const struct manifest_blob
 int manifest_encode(const struct manifest *m, struct buf *out, struct err *err)
 {
 	CLEANUP(json_done) struct json_doc doc = { 0 };
-	struct json j = json_begin(&doc), layers;
+	struct json j = json_begin(&doc), layers, notes;
 
 	json_set_int(j, "schemaVersion", 2);
 	json_set_text(j, "mediaType", DEPOT_MANIFEST_TYPE);
@@ -70,6 +76,11 @@ int manifest_encode(const struct manifest *m, struct buf *out, struct err *err)
 	for (size_t i = 0; i < m->n; i++) {
 		set_blob(json_add_object(layers), PACK_TYPE, &m->packs[i].pack);
 		set_blob(json_add_object(layers), PACK_INDEX_TYPE, &m->packs[i].index);
+	}
+	if (m->signature) {
+		notes = json_set_object(j, "annotations");
+		json_set_text(notes, SIGNATURE_KEY, m->signature);
+		json_set_text(notes, SIGNED_AS_KEY, m->signed_as);
 	}
 	buf_reset(out);
 	return json_append(&doc, out, err);
@@ -165,6 +176,26 @@ static int parse(struct json_doc *doc, const struct buf *text, struct json *ret,
 	return r == -EINVAL ? bad(err, why.msg) : r < 0 ? err_nomem(err) : 0;
 }
 
+static int read_signature(struct json j, struct manifest *m, struct err *err)
+{
+	const char *signature, *as;
+	struct json notes;
+
+	if (json_kind(j, "annotations") != JSON_OBJECT)
+		return 0;
+	notes = json_get_object(j, "annotations");
+	signature = json_text_if(notes, SIGNATURE_KEY);
+	as = json_text_if(notes, SIGNED_AS_KEY);
+	if (!signature)
+		return 0;
+	if (strlen(signature) > MANIFEST_SIGNATURE_MAX || !as ||
+	    strlen(as) > MANIFEST_SIGNATURE_MAX)
+		return bad(err, "its signature is none");
+	m->signature = strdup(signature);
+	m->signed_as = strdup(as);
+	return m->signature && m->signed_as ? 0 : err_nomem(err);
+}
+
 int manifest_decode(const struct buf *text, struct manifest *ret, struct err *err)
 {
 	CLEANUP(json_done) struct json_doc doc = { 0 };
@@ -180,6 +211,8 @@ int manifest_decode(const struct buf *text, struct manifest *ret, struct err *er
 		      err);
 	if (r == 0)
 		r = read_layers(json_get_array(j, "layers"), &m, err);
+	if (r == 0)
+		r = read_signature(j, &m, err);
 	if (r == 0)
 		r = end(&doc, err);
 	if (r < 0)

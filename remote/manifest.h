@@ -11,9 +11,10 @@
 #include "base/err.h"
 #include "remote/depot.h"
 
-#define MANIFEST_PACKS_MAX  4096
-#define MANIFEST_CONFIG_MAX ((size_t)1 << 20)
-#define SNAPSHOT_TYPE       "application/vnd.snapcow.snapshot.v1+json"
+#define MANIFEST_PACKS_MAX     4096
+#define MANIFEST_CONFIG_MAX    ((size_t)1 << 20)
+#define MANIFEST_SIGNATURE_MAX ((size_t)16 << 10)
+#define SNAPSHOT_TYPE          "application/vnd.snapcow.snapshot.v1+json"
 
 struct manifest_blob {
 	struct digest digest;
@@ -38,6 +39,8 @@ struct manifest {
 	struct manifest_blob config;
 	struct manifest_pack *packs; /* owned */
 	size_t n, cap;
+	char *signature; /* owned; NULL: not signed.  See signature.h */
+	char *signed_as; /* owned; what the signature claims to be for, REPOSITORY:NAME */
 };
 
 void manifest_snapshot_done(struct manifest_snapshot *s);

@@ -6,14 +6,11 @@
 struct fetch_args {
 	const char *tag;
 	uint64_t rate, jobs;
+	struct engine_trust trust;
 };
 
 static const struct opt fetch_opts[] = {
-	OPT_STR('t', "tag", "TAG", struct fetch_args, tag,
-		"what to call it here (default: REMOTE/NAME)"),
-	OPT_U64('j', "jobs", "N", struct fetch_args, jobs,
-		"connections at once, 1 to 4 (default: 4)"),
-	OPT_SIZE(0, "rate", "SIZE", struct fetch_args, rate, "bytes a second at most"),
+	FETCHED_OPTS(struct fetch_args),
 	OPT_END,
 };
 _Static_assert(sizeof(struct fetch_args) <= CMD_ARGS_MAX, "grow CMD_ARGS_MAX");
@@ -32,13 +29,7 @@ static int fetch_run(struct invocation *inv, struct err *err)
 {
 	CLEANUP(engine_fetched_done) struct engine_fetched fetched = { 0 };
 	const struct fetch_args *args = inv->args;
-	const struct engine_fetch_options options = {
-		.from = inv->words[0],
-		.tag = args->tag,
-		.rate = args->rate,
-		.jobs = args->jobs,
-		.watch = progress_watch(inv->progress),
-	};
+	const struct engine_fetch_options options = FETCHED_OPTIONS(inv, args);
 	int r = engine_fetch(inv->engine, &options, &fetched, err);
 
 	progress_done(inv->progress);

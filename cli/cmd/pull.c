@@ -16,17 +16,14 @@ struct pull_args {
 	bool replace;
 	struct opt_list allow;
 	uint64_t rate, jobs;
+	struct engine_trust trust;
 };
 
 static const struct opt pull_opts[] = {
-	OPT_STR('t', "tag", "TAG", struct pull_args, tag,
-		"what to call it here (default: REMOTE/NAME)"),
+	FETCHED_OPTS(struct pull_args),
 	OPT_FLAG(0, "replace", struct pull_args, replace,
 		 "also if the project has changes of its own: they are saved and replaced"),
 	OPT_LIST(0, "allow", "PATH", struct pull_args, allow, "let the guard pass it"),
-	OPT_U64('j', "jobs", "N", struct pull_args, jobs,
-		"connections at once, 1 to 4 (default: 4)"),
-	OPT_SIZE(0, "rate", "SIZE", struct pull_args, rate, "bytes a second at most"),
 	OPT_END,
 };
 _Static_assert(sizeof(struct pull_args) <= CMD_ARGS_MAX, "grow CMD_ARGS_MAX");
@@ -141,13 +138,7 @@ static int pull_run(struct invocation *inv, struct err *err)
 {
 	const struct pull_args *args = inv->args;
 	CLEANUP(pulled_done) struct pulled p = { 0 };
-	const struct engine_fetch_options options = {
-		.from = inv->words[0],
-		.tag = args->tag,
-		.rate = args->rate,
-		.jobs = args->jobs,
-		.watch = progress_watch(inv->progress),
-	};
+	const struct engine_fetch_options options = FETCHED_OPTIONS(inv, args);
 	bool changed = false;
 	int r = engine_fetch_for(inv->engine, &options, &p.fetched, &changed, err);
 

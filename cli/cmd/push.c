@@ -6,7 +6,7 @@
 #include "engine/api/remote.h"
 
 struct push_args {
-	const char *message;
+	const char *message, *sign;
 	bool force, whole;
 	uint64_t rate, jobs;
 };
@@ -17,7 +17,9 @@ static const struct opt push_opts[] = {
 	OPT_FLAG('f', "force", struct push_args, force,
 		 "move the name although somebody else moved it since"),
 	OPT_FLAG(0, "whole", struct push_args, whole,
-		 "send all of it in new packs, not only what the remote lacks"),
+		 "send all of it in new packs, not only what is new"),
+	OPT_STR(0, "sign", "KEY", struct push_args, sign,
+		"sign it with an SSH key, as `ssh-keygen -Y sign` does"),
 	OPT_U64('j', "jobs", "N", struct push_args, jobs,
 		"connections at once, 1 to 4 (default: 4)"),
 	OPT_SIZE(0, "rate", "SIZE", struct push_args, rate, "bytes a second at most"),
@@ -35,6 +37,7 @@ static int print_json(const struct invocation *inv, const struct engine_pushed *
 	json_set_name(j, "state", p->state);
 	json_set_text(j, "manifest", p->manifest);
 	json_set_text(j, "root", p->root);
+	json_set_text(j, "signed_as", p->signed_as);
 	json_set_bool(j, "same", p->same);
 	json_set_uint(j, "bytes_sent", p->bytes_sent);
 	json_set_uint(j, "bytes_skipped", p->bytes_skipped);
@@ -57,6 +60,8 @@ static void print_human(const struct invocation *inv, const struct engine_pushed
 	if (!p->same)
 		fprintf(inv->out, "sent %s, %s were there, ", size_format(p->bytes_sent, sent),
 			size_format(p->bytes_skipped, there));
+	if (p->signed_as)
+		fputs("signed, ", inv->out);
 	fprintf(inv->out, "in %s\n", duration_format(p->elapsed_ms, time));
 }
 
@@ -82,6 +87,7 @@ static int push_run(struct invocation *inv, struct err *err)
 		.whole = args->whole,
 		.rate = args->rate,
 		.jobs = args->jobs,
+		.sign = args->sign,
 		.watch = progress_watch(inv->progress),
 	};
 	int r = engine_push(inv->engine, &options, &pushed, err);

@@ -16,6 +16,7 @@ void fetched_set(struct json j, const struct engine_fetched *f)
 	json_set_text(j, "message", f->snapshot.message);
 	json_set_text(j, "manifest", f->manifest);
 	json_set_text(j, "root", f->root);
+	json_set_name(j, "signer", f->signer);
 	json_set_uint(j, "files", f->snapshot.files);
 	json_set_uint(j, "bytes", f->snapshot.bytes);
 	json_set_uint(j, "bytes_received", f->bytes_received);
@@ -32,6 +33,11 @@ void fetched_print(const struct invocation *inv, const struct engine_fetched *f)
 		f->snapshot.id, out_style(inv, OUT_PLAIN));
 	out_name(inv->out, f->tag);
 	fputs("  ", inv->out);
+	if (f->signer) {
+		fputs("signed by ", inv->out);
+		out_name(inv->out, f->signer);
+		fputs(", ", inv->out);
+	}
 	out_plural(inv->out, f->snapshot.files, "file", "files");
 	fprintf(inv->out, ", received %s, in %s\n", size_format(f->bytes_received, size),
 		duration_format(f->elapsed_ms, time));

@@ -7,6 +7,29 @@
 #include "cli/cmd.h"
 #include "engine/api/remote.h"
 
+/* Options of every command that fetches; T has a struct engine_trust `trust`. */
+#define FETCHED_TRUST_OPTS(T)                                       \
+	OPT_FLAG(0, "require-signature", T, trust.required,         \
+		 "refuse what no allowed signer signed"),           \
+	    OPT_STR(0, "allowed-signers", "FILE", T, trust.signers, \
+		    "who may sign (default: see config.yaml)"),     \
+	    OPT_STR(0, "signed-as", "REPO:NAME", T, trust.as, "what a copy was signed for")
+
+/* Options that every command has which fetches; the struct has `tag`, `rate`, `jobs` and `trust`. */
+#define FETCHED_OPTS(type)                                                                     \
+	OPT_STR('t', "tag", "TAG", type, tag, "what to call it here (default: REMOTE/NAME)"),  \
+	    OPT_U64('j', "jobs", "N", type, jobs, "connections at once, 1 to 4 (default: 4)"), \
+	    OPT_SIZE(0, "rate", "SIZE", type, rate, "bytes a second at most"),                 \
+	    FETCHED_TRUST_OPTS(type)
+
+/* What they ask for. */
+#define FETCHED_OPTIONS(inv, args)                                                 \
+	{                                                                          \
+		.from = (inv)->words[0], .tag = (args)->tag, .rate = (args)->rate, \
+		.jobs = (args)->jobs, .trust = (args)->trust,                      \
+		.watch = progress_watch((inv)->progress)                           \
+	}
+
 void fetched_set(struct json j, const struct engine_fetched *f);
 
 /* "fetched  0c4f11d2 as origin/main  80,000 files, received 84 MiB, in 2.1 s" */

@@ -17,6 +17,7 @@ void engine_pushed_done(struct engine_pushed *p)
 	free(p->remote);
 	free(p->name);
 	free(p->state);
+	free(p->signed_as);
 	*p = (struct engine_pushed){ 0 };
 }
 
@@ -25,6 +26,7 @@ void engine_fetched_done(struct engine_fetched *f)
 	free(f->remote);
 	free(f->name);
 	free(f->tag);
+	free(f->signer);
 	free(f->project);
 	engine_snapshot_done(&f->snapshot);
 	*f = (struct engine_fetched){ 0 };

@@ -44,11 +44,13 @@ struct engine_push_options {
 	const char *base; /* a manifest there that it is like, for a name that is new; NULL: none */
 	uint64_t rate;    /* bytes a second at most; 0: no limit */
 	uint64_t jobs;    /* connections; 0: as many as may be */
+	const char *sign; /* a key to sign it with, as ssh-keygen -f has it; NULL: not signed */
 	struct engine_watch watch;
 };
 
 struct engine_pushed {
 	char *remote, *name;                /* owned; its url, and the name that moved */
+	char *signed_as;                    /* owned; REPOSITORY:NAME; NULL: it was not signed */
 	char *state;                        /* owned; what was pushed, as state_find() spells it */
 	char manifest[ENGINE_DIGEST_SIZE];  /* that the name means now */
 	char root[ENGINE_DIGEST_SIZE];      /* of all that is in it */
@@ -64,8 +66,16 @@ void engine_pushed_done(struct engine_pushed *p);
 NODISCARD int engine_push(struct engine *e, const struct engine_push_options *options,
 			  struct engine_pushed *ret, struct err *err);
 
+/* Whose signature is asked for.  All zero: what config.yaml says of the remote. */
+struct engine_trust {
+	bool required;
+	const char *signers; /* a file of ssh-keygen's ALLOWED SIGNERS; NULL: that of config.yaml */
+	const char *as;      /* REPOSITORY:NAME that it was signed as; NULL: those of the remote */
+};
+
 struct engine_fetch_options {
-	const char *from;     /* REMOTE[:NAME] */
+	const char *from; /* REMOTE[:NAME] */
+	struct engine_trust trust;
 	const char *tag;      /* for it in this project; NULL: REMOTE/NAME */
 	const char *manifest; /* exactly this one, whatever the name means now; NULL: that */
 	/* A manifest that is like it, and the snapshot here that holds it; NULL: what the name meant last. */
@@ -80,6 +90,7 @@ struct engine_fetched {
 	char manifest[ENGINE_DIGEST_SIZE];
 	char root[ENGINE_DIGEST_SIZE];
 	struct engine_snapshot snapshot;
+	char *signer;    /* owned; the principal who signed it; NULL: none was asked for */
 	char *project;   /* owned; its path */
 	bool registered; /* the project is new to the store */
 	bool same;       /* it was here already */

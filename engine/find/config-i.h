@@ -20,6 +20,8 @@ struct config {
 	uint64_t store_limit;  /* bytes that a store's files may take; 0: what the disk has */
 	struct strlist checks; /* that every promotion of an agent must pass */
 	struct strlist task_names, task_lines;
+	/* For each remote that is set: its name and files, "" if there is none; as many in each list. */
+	struct strlist remotes, remote_signers, remote_revoked;
 	uint64_t steps; /* of agents, that a project keeps; 0: not said */
 };
 
@@ -39,6 +41,9 @@ char *config_file(const char *home, const char *name);
  */
 NODISCARD int config_read_project(const char *project, const char *name, struct buf *ret,
 				  struct err *err);
+
+/* "~/x" in the home directory, or an absolute path as it is; owned.  -EINVAL for any other. */
+NODISCARD int config_expand(const char *home, const char *path, char **ret, struct err *err);
 
 /* -EINVAL with "FILE:LINE:COLUMN: why" if it cannot be understood; `ret` is then untouched. */
 NODISCARD int config_read(const char *path, struct config *ret, struct err *err);

@@ -130,14 +130,66 @@ static int read_agents(struct reading *rd, struct yaml key, struct yaml map)
 	return 0;
 }
 
+static int read_remote(struct reading *rd, struct yaml key, struct yaml map)
+{
+	const struct {
+		const char *name;
+		struct strlist *list;
+	} keys[] = {
+		{ "signers", &rd->config.remote_signers },
+		{ "revoked", &rd->config.remote_revoked },
+	};
+	const char *path[ARRAY_LEN(keys)] = { "", "" };
+	struct yaml name, value;
+	void *iter = NULL;
+	size_t i;
+
+	if (yaml_kind(map) != YAML_MAP)
+		return yaml_error(key, rd->name, rd->err,
+				  "a remote expects keys and values, as 'signers: FILE'");
+	while (yaml_next_pair(map, &iter, &name, &value)) {
+		const char *text = yaml_kind(value) == YAML_TEXT ? yaml_text(value) : "";
+
+		for (i = 0; i < ARRAY_LEN(keys) && strcmp(yaml_text(name), keys[i].name) != 0;)
+			i++;
+		if (i == ARRAY_LEN(keys))
+			return yaml_error(name, rd->name, rd->err,
+					  "unknown key 'remote.%.30s.%.30s'", yaml_text(key),
+					  yaml_text(name));
+		if (text[0] != '/' && strncmp(text, "~/", 2) != 0)
+			return yaml_error(name, rd->name, rd->err,
+					  "'%s' expects an absolute path, or one below ~/",
+					  keys[i].name);
+		path[i] = text;
+	}
+	if (strlist_add(&rd->config.remotes, yaml_text(key)) < 0)
+		return err_nomem(rd->err);
+	for (i = 0; i < ARRAY_LEN(keys); i++)
+		if (strlist_add(keys[i].list, path[i]) < 0)
+			return err_nomem(rd->err);
+	return 0;
+}
+
+static int read_remotes(struct reading *rd, struct yaml key, struct yaml map)
+{
+	struct yaml name, value;
+	void *iter = NULL;
+	int r = 0;
+
+	if (yaml_kind(map) != YAML_MAP)
+		return yaml_error(key, rd->name, rd->err,
+				  "'remote' expects names of remotes, each with keys and values");
+	while (r >= 0 && yaml_next_pair(map, &iter, &name, &value))
+		r = read_remote(rd, name, value);
+	return r;
+}
+
 static const struct {
 	const char *name;
 	int (*read)(struct reading *rd, struct yaml key, struct yaml value);
 } sections[] = {
-	{ "store", read_store },
-	{ "promote", read_promote },
-	{ "tasks", read_tasks },
-	{ "agents", read_agents },
+	{ "store", read_store },   { "promote", read_promote }, { "tasks", read_tasks },
+	{ "agents", read_agents }, { "remote", read_remotes },
 };
 
 static int read_section(struct reading *rd, struct yaml key, struct yaml value)
@@ -167,6 +219,17 @@ void config_done(struct config *c)
 	strlist_done(&c->checks);
 	strlist_done(&c->task_names);
 	strlist_done(&c->task_lines);
+	strlist_done(&c->remotes);
+	strlist_done(&c->remote_signers);
+	strlist_done(&c->remote_revoked);
+}
+
+int config_expand(const char *home, const char *path, char **ret, struct err *err)
+{
+	if (path[0] != '/' && (strncmp(path, "~/", 2) != 0 || !home))
+		return err_set(err, -EINVAL, "'%.100s' is no absolute path", path);
+	*ret = path[0] == '/' ? strdup(path) : path_join(home, path + 2);
+	return *ret ? 0 : err_nomem(err);
 }
 
 int config_read(const char *path, struct config *ret, struct err *err)

@@ -21,7 +21,7 @@
 #include "base/sys.h"
 #include "base/text.h"
 #include "engine/api/meta.h"
-#include "engine/transfer/transfer-i.h"
+#include "engine/transfer/signers-i.h"
 #include "remote/pack/pack.h"
 
 #define ROUNDS_MAX 64 /* of asking cowfsd what else it needs */
@@ -36,6 +36,8 @@ struct fetching {
 	struct manifest_snapshot told;
 	struct digest digest; /* of the manifest */
 	struct manifest have; /* of the snapshot that we have; no packs: of none */
+	struct signers signers;
+	char *signer; /* owned */
 	struct seen seen;
 	bool has_seen;
 	int dir, lock; /* of the directory where packs come to */
@@ -53,6 +55,8 @@ static void fetching_done(struct fetching *f)
 	manifest_done(&f->manifest);
 	manifest_snapshot_done(&f->told);
 	manifest_done(&f->have);
+	signers_done(&f->signers);
+	free(f->signer);
 	cleanup_close(&f->dir);
 	cleanup_close(&f->lock);
 	free(f->tag);
@@ -327,8 +331,7 @@ static int choose_labels(struct fetching *f, struct err *err)
 	AUTO_FREE char *from = NULL, *manifest = NULL;
 	const char *pairs[2];
 
-	if (asprintf(&from, "remote=%s:%s", f->target.remote ? f->target.remote : f->target.url,
-		     f->target.name) < 0 ||
+	if (asprintf(&from, "remote=%s:%s", target_remote(&f->target), f->target.name) < 0 ||
 	    asprintf(&manifest, "manifest=%s", digest_text(&f->digest, digest)) < 0)
 		return err_nomem(err);
 	pairs[0] = manifest;
@@ -364,6 +367,8 @@ static int open_source(struct fetching *f, struct err *err)
 	if (r == 0 && !f->target.name)
 		r = text_set(&f->target.name, err, TRANSFER_NAME);
 	if (r == 0)
+		r = signers_find(f->e, &f->target, &f->options->trust, &f->signers, err);
+	if (r == 0)
 		r = connections_open(f->e, &f->lines, f->target.url, f->options->rate,
 				     f->options->jobs, err);
 	if (r < 0)
@@ -374,7 +379,19 @@ static int open_source(struct fetching *f, struct err *err)
 	if (r == -ENOENT)
 		return err_set(err, r, "'%s' has nothing with the name '%s'", f->target.url,
 			       reference);
+	if (r == 0)
+		r = signers_check(&f->signers, &f->manifest, &f->signer, err);
 	return r < 0 ? r : get_snapshot(f, err);
+}
+
+/* A signature fits for ever; that a remote goes back to an older one shows by the time in it. */
+static int check_age(const struct fetching *f, struct err *err)
+{
+	if (!f->signers.required || f->told.pushed >= f->seen.pushed)
+		return 0;
+	return err_set(err, -ECANCELED,
+		       "'%s' is not accepted: this store has seen a later one under that name",
+		       f->signers.place);
 }
 
 /* The caller knows better than the name what it is like. */
@@ -399,6 +416,8 @@ static int look_here(struct fetching *f, struct err *err)
 	int r = f->options->base_manifest ? name_base(f, err)
 					  : seen_load(f->e, &f->target, &f->seen, err);
 
+	if (r > 0)
+		r = check_age(f, err) < 0 ? -ECANCELED : r;
 	if (r <= 0)
 		return r;
 	if (engine_store(f->e, STORE_READ, &store, &ignored) < 0 ||
@@ -427,6 +446,7 @@ static int fill_answer(struct fetching *f, struct engine_received *got, struct e
 	ret->remote = TAKE_PTR(f->target.url);
 	ret->name = TAKE_PTR(f->target.name);
 	ret->tag = TAKE_PTR(f->tag);
+	ret->signer = TAKE_PTR(f->signer);
 	return 0;
 }
 
@@ -471,6 +491,7 @@ int engine_fetch(struct engine *e, const struct engine_fetch_options *options,
 	if (r < 0)
 		return r;
 	f.seen.manifest = f.digest;
+	f.seen.pushed = f.told.pushed;
 	memcpy(f.seen.snapshot, got.snapshot.id, sizeof(f.seen.snapshot));
 	if (!options->base_manifest)
 		seen_save(e, &f.target, &f.seen);

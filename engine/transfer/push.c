@@ -16,8 +16,10 @@
 #include "base/user.h"
 #include "engine/ask/ask-hold-i.h"
 #include "engine/transfer/sender-i.h"
+#include "engine/transfer/signers-i.h"
 #include "remote/pack/outbound.h"
 #include "remote/pack/pack.h"
+#include "remote/signature.h"
 
 #define PACKS_KEPT 128 /* of earlier pushes; beyond that all of it is packed anew */
 
@@ -364,6 +366,14 @@ static int describe(struct pushing *p, struct err *err)
 	return r;
 }
 
+static int sign(struct pushing *p, struct err *err)
+{
+	AUTO_FREE char *place = NULL;
+	int r = p->options->sign ? signers_place(&p->target, NULL, &place, err) : 0;
+
+	return r < 0 || !place ? r : signature_make(&p->manifest, place, p->options->sign, err);
+}
+
 static int send_manifest(struct pushing *p, struct digest *ret, struct err *err)
 {
 	CLEANUP(buf_done) struct buf config = BUF_INIT, text = BUF_INIT;
@@ -374,6 +384,8 @@ static int send_manifest(struct pushing *p, struct digest *ret, struct err *err)
 	if (r == 0)
 		r = depot_put(p->depot, config.data, config.len, &p->manifest.config.digest, err);
 	p->manifest.config.size = config.len;
+	if (r == 0)
+		r = sign(p, err);
 	if (r == 0)
 		r = manifest_encode(&p->manifest, &text, err);
 	if (r < 0)
@@ -404,6 +416,7 @@ static void fill_answer(struct pushing *p, const struct digest *manifest, struct
 		ret->bytes_skipped += p->manifest.packs[i].pack.size;
 	ret->remote = TAKE_PTR(p->target.url);
 	ret->name = TAKE_PTR(p->target.name);
+	ret->signed_as = TAKE_PTR(p->manifest.signed_as);
 	ret->state = TAKE_PTR(p->hold.states[0].text);
 }
 
@@ -417,7 +430,8 @@ static int push(struct pushing *p, struct digest *ret_manifest, bool *ret_same, 
 	if (r < 0)
 		return r;
 	*ret_same = p->before.n > 0 && p->packs == 0 &&
-		    digest_equal(&p->told.root, &p->told_before.root) && !p->options->message;
+		    digest_equal(&p->told.root, &p->told_before.root) && !p->options->message &&
+		    !p->options->sign;
 	*ret_manifest = p->digest_like;
 	/* Our own copy of the config says nothing of theirs. */
 	r = *ret_same ? check_blob(p, p->depot, &p->before.config, "its config", err)
@@ -437,6 +451,9 @@ static int open_target(struct pushing *p, struct err *err)
 		p->target.name = strdup(TRANSFER_NAME);
 	if (!p->target.name)
 		return err_nomem(err);
+	/* Before anything is sent that would have no name then. */
+	if (p->options->sign && access(p->options->sign, R_OK) < 0)
+		return err_sys(err, "reading the key '%s'", p->options->sign);
 	r = connections_open(p->e, &p->lines, p->target.url, p->options->rate, p->options->jobs,
 			     err);
 	p->depot = p->lines.list[0];
@@ -466,6 +483,7 @@ int engine_push(struct engine *e, const struct engine_push_options *options,
 	if (r < 0)
 		return r;
 	seen.manifest = manifest;
+	seen.pushed = same ? p.told_before.pushed : p.told.pushed;
 	catalog_id_hex(&p.hold.states[0].snapshot.id, seen.snapshot);
 	memcpy(seen.applied, seen.snapshot, sizeof(seen.applied));
 	seen_save(e, &p.target, &seen);

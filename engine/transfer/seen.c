@@ -70,6 +70,7 @@ int seen_load(struct engine *e, const struct target *t, struct seen *ret, struct
 	    strlen(snapshot) >= sizeof(ret->snapshot))
 		return 0;
 	applied = json_text_if(j, "applied");
+	ret->pushed = json_kind(j, "pushed") == JSON_INT ? json_get_int(j, "pushed") : 0;
 	snprintf(ret->snapshot, sizeof(ret->snapshot), "%s", snapshot);
 	snprintf(ret->applied, sizeof(ret->applied), "%s", applied ? applied : "");
 	return 1;
@@ -90,6 +91,7 @@ void seen_save(struct engine *e, const struct target *t, const struct seen *seen
 	json_set_text(j, "manifest", digest_text(&seen->manifest, digest));
 	json_set_text(j, "snapshot", seen->snapshot);
 	json_set_text(j, "applied", seen->applied);
+	json_set_int(j, "pushed", seen->pushed);
 	r = json_append(&doc, &text, &err);
 	if (r == 0)
 		r = seen_path(e, t, &path, &err);

@@ -200,6 +200,26 @@ static int find_url(struct engine *e, const char *text, size_t len, struct targe
 	return t->remote && t->url ? 0 : err_nomem(err);
 }
 
+/* The remote that has this url, if there is one. */
+static int find_name(struct engine *e, struct target *t, struct err *err)
+{
+	CLEANUP(engine_remotes_done) struct engine_remotes all = { 0 };
+	int r = engine_remotes(e, &all, err);
+
+	for (size_t i = 0; r == 0 && i < all.n; i++) {
+		if (strcmp(all.list[i].url, t->url) != 0)
+			continue;
+		t->remote = strdup(all.list[i].name);
+		return t->remote ? 0 : err_nomem(err);
+	}
+	return r;
+}
+
+const char *target_remote(const struct target *t)
+{
+	return t->remote ? t->remote : t->url;
+}
+
 int target_find(struct engine *e, const char *text, struct target *ret, struct err *err)
 {
 	CLEANUP(target_done) struct target t = { 0 };
@@ -209,7 +229,7 @@ int target_find(struct engine *e, const char *text, struct target *ret, struct e
 
 	if (url) {
 		t.url = strndup(text, len);
-		r = t.url ? 0 : err_nomem(err);
+		r = t.url ? find_name(e, &t, err) : err_nomem(err);
 	} else {
 		r = find_url(e, text, len, &t, err);
 	}

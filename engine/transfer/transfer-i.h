@@ -15,15 +15,21 @@
 
 /* REMOTE[:NAME] as it was meant. */
 struct target {
-	char *remote; /* owned; the name of the remote; NULL: it was given by its url */
+	char *remote; /* owned; the name of the remote; NULL: none has this url */
 	char *url;    /* owned */
 	char *name;   /* owned; of the snapshot there; NULL: none was given */
 };
 
 void target_done(struct target *t);
 
-/* -ENOENT with a sentence if there is no such remote, -EINVAL if it cannot be one. */
+/*
+ * The url of a remote means that remote: what config.yaml says of it counts by any spelling.
+ * -ENOENT with a sentence if there is no such remote, -EINVAL if it cannot be one.
+ */
 NODISCARD int target_find(struct engine *e, const char *text, struct target *ret, struct err *err);
+
+/* What target_find() takes for the same remote; a registered url need not look like one. */
+const char *target_remote(const struct target *t);
 
 /*
  * What this store pushed to a name, or fetched from it, last.  A note to go on from, and to see that
@@ -32,6 +38,7 @@ NODISCARD int target_find(struct engine *e, const char *text, struct target *ret
 struct seen {
 	struct digest manifest;
 	char snapshot[ENGINE_ID_SIZE];
+	int64_t pushed;               /* when the manifest was made; 0: not known */
 	char applied[ENGINE_ID_SIZE]; /* that the project looked like; "": not known */
 };
 

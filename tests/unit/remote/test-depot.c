@@ -9,6 +9,7 @@
 #include "base/fdio.h"
 #include "base/hex.h"
 #include "remote/depot.h"
+#include "remote/signature.h"
 
 static struct depot *open_depot(const char *name)
 {
@@ -232,6 +233,22 @@ TEST(a_tag_moves_in_one_step_and_only_from_where_it_was_seen)
 	CHECK_EQ(tags, 2);
 	CHECK_OK(d->ops->delete_manifest(d, "other", &err), &err);
 	CHECK_EQ(d->ops->delete_manifest(d, "other", &err), -ENOENT);
+}
+
+static void check_repository(const char *url, const char *want)
+{
+	AUTO_FREE char *have = signature_repository(url);
+
+	CHECK_STR(have, want);
+}
+
+TEST(a_signature_names_the_whole_repository_of_a_registry)
+{
+	check_repository("oci://h.example/team/app", "team/app");
+	check_repository("oci+http://h/team/app", "team/app");
+	check_repository("localhost:5000/team/app", "team/app");
+	check_repository("dir:/srv/team/app/", "app");
+	check_repository("ssh://h/srv/team/app", "app");
 }
 
 TEST(a_directory_with_other_things_in_it_is_no_depot)
