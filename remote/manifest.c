@@ -11,8 +11,18 @@
 #define FORMAT 1
 
 /* Annotations */
-#define SIGNATURE_KEY "vnd.snapcow.signature.v1"
-#define SIGNED_AS_KEY "vnd.snapcow.signed-as.v1"
+#define SIGNATURE_KEY  "vnd.snapcow.signature.v1"
+#define SIGNED_AS_KEY  "vnd.snapcow.signed-as.v1"
+#define RECIPIENTS_KEY "vnd.snapcow.recipients.v1"
+
+/* Types of an open manifest's blobs, and of a sealed one's. */
+enum { TYPE_SNAPSHOT, TYPE_PACK, TYPE_INDEX };
+
+static const char *const types[2][3] = {
+	{ SNAPSHOT_TYPE, PACK_TYPE, PACK_INDEX_TYPE },
+	{ "application/vnd.snapcow.snapshot.v1+age", "application/vnd.snapcow.pack.v1+age",
+	  "application/vnd.snapcow.index.v1+age" },
+};
 
 void manifest_snapshot_done(struct manifest_snapshot *s)
 {
@@ -68,19 +78,26 @@ int manifest_encode(const struct manifest *m, struct buf *out, struct err *err)
 {
 	CLEANUP(json_done) struct json_doc doc = { 0 };
 	struct json j = json_begin(&doc), layers, notes;
+	const char *const *type = types[m->sealed];
+	char recipients[DIGEST_TEXT_SIZE];
 
 	json_set_int(j, "schemaVersion", 2);
 	json_set_text(j, "mediaType", DEPOT_MANIFEST_TYPE);
-	set_blob(json_set_object(j, "config"), SNAPSHOT_TYPE, &m->config);
+	set_blob(json_set_object(j, "config"), type[TYPE_SNAPSHOT], &m->config);
 	layers = json_set_array(j, "layers");
 	for (size_t i = 0; i < m->n; i++) {
-		set_blob(json_add_object(layers), PACK_TYPE, &m->packs[i].pack);
-		set_blob(json_add_object(layers), PACK_INDEX_TYPE, &m->packs[i].index);
+		set_blob(json_add_object(layers), type[TYPE_PACK], &m->packs[i].pack);
+		set_blob(json_add_object(layers), type[TYPE_INDEX], &m->packs[i].index);
 	}
-	if (m->signature) {
+	if (m->signature || m->sealed) {
 		notes = json_set_object(j, "annotations");
-		json_set_text(notes, SIGNATURE_KEY, m->signature);
-		json_set_text(notes, SIGNED_AS_KEY, m->signed_as);
+		if (m->sealed)
+			json_set_text(notes, RECIPIENTS_KEY,
+				      digest_text(&m->recipients, recipients));
+		if (m->signature) {
+			json_set_text(notes, SIGNATURE_KEY, m->signature);
+			json_set_text(notes, SIGNED_AS_KEY, m->signed_as);
+		}
 	}
 	buf_reset(out);
 	return json_append(&doc, out, err);
@@ -149,6 +166,7 @@ static bool has_pack(const struct manifest *m, const struct digest *d)
 
 static int read_layers(struct json layers, struct manifest *m, struct err *err)
 {
+	const uint64_t more = m->sealed ? MANIFEST_SEAL_MAX : 0;
 	struct manifest_pack pack;
 	size_t n = json_length(layers);
 	int r = 0;
@@ -156,10 +174,11 @@ static int read_layers(struct json layers, struct manifest *m, struct err *err)
 	if (n % 2 != 0)
 		return bad(err, "a pack has no index");
 	for (size_t i = 0; r == 0 && i < n; i += 2) {
-		r = read_blob(json_at_object(layers, i), PACK_TYPE, PACK_MAX, &pack.pack, err);
+		r = read_blob(json_at_object(layers, i), types[m->sealed][TYPE_PACK],
+			      PACK_MAX + more, &pack.pack, err);
 		if (r == 0)
-			r = read_blob(json_at_object(layers, i + 1), PACK_INDEX_TYPE,
-				      PACK_INDEX_MAX, &pack.index, err);
+			r = read_blob(json_at_object(layers, i + 1), types[m->sealed][TYPE_INDEX],
+				      PACK_INDEX_MAX + more, &pack.index, err);
 		if (r == 0 && has_pack(m, &pack.pack.digest))
 			return bad(err, "a pack is listed twice");
 		if (r == 0)
@@ -174,6 +193,26 @@ static int parse(struct json_doc *doc, const struct buf *text, struct json *ret,
 	int r = json_parse(doc, (const char *)text->data, text->len, ret, &why);
 
 	return r == -EINVAL ? bad(err, why.msg) : r < 0 ? err_nomem(err) : 0;
+}
+
+static bool is_sealed(struct json j)
+{
+	const char *type = json_text_if(json_get_object(j, "config"), "mediaType");
+
+	return type && strcmp(type, types[1][TYPE_SNAPSHOT]) == 0;
+}
+
+static int read_recipients(struct json j, struct manifest *m, struct err *err)
+{
+	const char *text = NULL;
+
+	if (!m->sealed)
+		return 0;
+	if (json_kind(j, "annotations") == JSON_OBJECT)
+		text = json_text_if(json_get_object(j, "annotations"), RECIPIENTS_KEY);
+	return text && digest_parse(text, &m->recipients) == 0
+		   ? 0
+		   : bad(err, "it is encrypted and does not say for whom");
 }
 
 static int read_signature(struct json j, struct manifest *m, struct err *err)
@@ -207,8 +246,11 @@ int manifest_decode(const struct buf *text, struct manifest *ret, struct err *er
 		return r;
 	if (json_kind(j, "config") != JSON_OBJECT || json_kind(j, "layers") != JSON_ARRAY)
 		return bad(err, "it has no config or no layers");
-	r = read_blob(json_get_object(j, "config"), SNAPSHOT_TYPE, MANIFEST_CONFIG_MAX, &m.config,
-		      err);
+	m.sealed = is_sealed(j);
+	r = read_blob(json_get_object(j, "config"), types[m.sealed][TYPE_SNAPSHOT],
+		      MANIFEST_CONFIG_MAX, &m.config, err);
+	if (r == 0)
+		r = read_recipients(j, &m, err);
 	if (r == 0)
 		r = read_layers(json_get_array(j, "layers"), &m, err);
 	if (r == 0)
@@ -286,12 +328,17 @@ static int get_text(struct depot *d, const char *reference, struct buf *text, st
 	return 0;
 }
 
-int manifest_get_snapshot(struct depot *d, const struct manifest *m, struct manifest_snapshot *ret,
+int manifest_get_snapshot(struct depot *d, const struct manifest *m,
+			  const struct manifest_opener *opener, struct manifest_snapshot *ret,
 			  struct err *err)
 {
 	CLEANUP(buf_done) struct buf config = BUF_INIT;
-	int r = depot_get(d, &m->config.digest, MANIFEST_CONFIG_MAX, &config, NULL, err);
+	int r;
 
+	if (m->sealed && !opener)
+		return err_set(err, -EPROTO, "it is encrypted");
+	r = m->sealed ? opener->open(opener->ctx, d, &m->config, &config, err)
+		      : depot_get(d, &m->config.digest, MANIFEST_CONFIG_MAX, &config, NULL, err);
 	if (r == -ENOENT)
 		r = err_set(err, -EBADMSG, "its config is missing");
 	return r < 0 ? r : manifest_snapshot_decode(&config, ret, err);
@@ -310,7 +357,7 @@ int manifest_get(struct depot *d, const char *reference, struct manifest *ret,
 	digest = digest_of(text.data, text.len);
 	r = manifest_decode(&text, &m, err);
 	if (r == 0 && ret_snapshot)
-		r = manifest_get_snapshot(d, &m, ret_snapshot, err);
+		r = manifest_get_snapshot(d, &m, NULL, ret_snapshot, err);
 	if (r < 0)
 		return err_wrap(err, r, "'%s' of '%s'", reference, d->url);
 	*ret_digest = digest;

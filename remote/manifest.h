@@ -14,6 +14,7 @@
 #define MANIFEST_PACKS_MAX     4096
 #define MANIFEST_CONFIG_MAX    ((size_t)1 << 20)
 #define MANIFEST_SIGNATURE_MAX ((size_t)16 << 10)
+#define MANIFEST_SEAL_MAX      ((uint64_t)1 << 20) /* bytes that encryption adds, at most */
 #define SNAPSHOT_TYPE          "application/vnd.snapcow.snapshot.v1+json"
 
 struct manifest_blob {
@@ -39,8 +40,10 @@ struct manifest {
 	struct manifest_blob config;
 	struct manifest_pack *packs; /* owned */
 	size_t n, cap;
-	char *signature; /* owned; NULL: not signed.  See signature.h */
-	char *signed_as; /* owned; what the signature claims to be for, REPOSITORY:NAME */
+	bool sealed;              /* its blobs are encrypted; see seal.h */
+	struct digest recipients; /* of a sealed one: seal_fingerprint() */
+	char *signature;          /* owned; NULL: not signed.  See signature.h */
+	char *signed_as;          /* owned; what the signature claims to be for, REPOSITORY:NAME */
 };
 
 void manifest_snapshot_done(struct manifest_snapshot *s);
@@ -61,13 +64,21 @@ NODISCARD int manifest_decode(const struct buf *text, struct manifest *ret, stru
 NODISCARD int manifest_snapshot_decode(const struct buf *text, struct manifest_snapshot *ret,
 				       struct err *err);
 
-/* The snapshot of a manifest. */
+/* How a blob of a sealed manifest is read. */
+struct manifest_opener {
+	int (*open)(void *ctx, struct depot *d, const struct manifest_blob *blob, struct buf *out,
+		    struct err *err);
+	void *ctx;
+};
+
+/* The snapshot of a manifest.  -EPROTO if it is sealed and there is no opener (NULL). */
 NODISCARD int manifest_get_snapshot(struct depot *d, const struct manifest *m,
+				    const struct manifest_opener *opener,
 				    struct manifest_snapshot *ret, struct err *err);
 
 /*
  * Get both by a tag or a digest, and the digest of the manifest.  `ret_snapshot` may be NULL.  -ENOENT
- * without a sentence.
+ * without a sentence; -EPROTO if the snapshot is asked for and it is sealed.
  */
 NODISCARD int manifest_get(struct depot *d, const char *reference, struct manifest *ret,
 			   struct manifest_snapshot *ret_snapshot, struct digest *ret_digest,

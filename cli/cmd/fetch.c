@@ -7,6 +7,7 @@ struct fetch_args {
 	const char *tag;
 	uint64_t rate, jobs;
 	struct engine_trust trust;
+	const char *identity;
 };
 
 static const struct opt fetch_opts[] = {

@@ -17,6 +17,7 @@ struct pull_args {
 	struct opt_list allow;
 	uint64_t rate, jobs;
 	struct engine_trust trust;
+	const char *identity;
 };
 
 static const struct opt pull_opts[] = {

@@ -6,7 +6,8 @@
 #include "engine/api/remote.h"
 
 struct push_args {
-	const char *message, *sign;
+	const char *message, *sign, *identity;
+	struct opt_list encrypt_to;
 	bool force, whole;
 	uint64_t rate, jobs;
 };
@@ -18,6 +19,10 @@ static const struct opt push_opts[] = {
 		 "move the name although somebody else moved it since"),
 	OPT_FLAG(0, "whole", struct push_args, whole,
 		 "send all of it in new packs, not only what is new"),
+	OPT_LIST(0, "encrypt-to", "KEY", struct push_args, encrypt_to,
+		 "encrypt it for a key of age or SSH, or a file of some"),
+	OPT_STR(0, "identity", "FILE", struct push_args, identity,
+		"your key, to read what is encrypted there"),
 	OPT_STR(0, "sign", "KEY", struct push_args, sign,
 		"sign it with an SSH key, as `ssh-keygen -Y sign` does"),
 	OPT_U64('j', "jobs", "N", struct push_args, jobs,
@@ -38,6 +43,7 @@ static int print_json(const struct invocation *inv, const struct engine_pushed *
 	json_set_text(j, "manifest", p->manifest);
 	json_set_text(j, "root", p->root);
 	json_set_text(j, "signed_as", p->signed_as);
+	json_set_bool(j, "encrypted", p->encrypted);
 	json_set_bool(j, "same", p->same);
 	json_set_uint(j, "bytes_sent", p->bytes_sent);
 	json_set_uint(j, "bytes_skipped", p->bytes_skipped);
@@ -60,6 +66,8 @@ static void print_human(const struct invocation *inv, const struct engine_pushed
 	if (!p->same)
 		fprintf(inv->out, "sent %s, %s were there, ", size_format(p->bytes_sent, sent),
 			size_format(p->bytes_skipped, there));
+	if (p->encrypted)
+		fputs("encrypted, ", inv->out);
 	if (p->signed_as)
 		fputs("signed, ", inv->out);
 	fprintf(inv->out, "in %s\n", duration_format(p->elapsed_ms, time));
@@ -88,6 +96,9 @@ static int push_run(struct invocation *inv, struct err *err)
 		.rate = args->rate,
 		.jobs = args->jobs,
 		.sign = args->sign,
+		.encrypt_to = args->encrypt_to.items,
+		.n_encrypt_to = args->encrypt_to.n,
+		.identity = args->identity,
 		.watch = progress_watch(inv->progress),
 	};
 	int r = engine_push(inv->engine, &options, &pushed, err);

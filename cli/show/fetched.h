@@ -8,14 +8,15 @@
 #include "engine/api/remote.h"
 
 /* Options of every command that fetches; T has a struct engine_trust `trust`. */
-#define FETCHED_TRUST_OPTS(T)                                       \
-	OPT_FLAG(0, "require-signature", T, trust.required,         \
-		 "refuse what no allowed signer signed"),           \
-	    OPT_STR(0, "allowed-signers", "FILE", T, trust.signers, \
-		    "who may sign (default: see config.yaml)"),     \
+#define FETCHED_TRUST_OPTS(T)                                                        \
+	OPT_STR(0, "identity", "FILE", T, identity, "your key, if it is encrypted"), \
+	    OPT_FLAG(0, "require-signature", T, trust.required,                      \
+		     "refuse what no allowed signer signed"),                        \
+	    OPT_STR(0, "allowed-signers", "FILE", T, trust.signers,                  \
+		    "who may sign (default: see config.yaml)"),                      \
 	    OPT_STR(0, "signed-as", "REPO:NAME", T, trust.as, "what a copy was signed for")
 
-/* Options that every command has which fetches; the struct has `tag`, `rate`, `jobs` and `trust`. */
+/* Options that every command has which fetches; the struct has `tag`, `rate`, `jobs`, `identity` and `trust`. */
 #define FETCHED_OPTS(type)                                                                     \
 	OPT_STR('t', "tag", "TAG", type, tag, "what to call it here (default: REMOTE/NAME)"),  \
 	    OPT_U64('j', "jobs", "N", type, jobs, "connections at once, 1 to 4 (default: 4)"), \
@@ -23,11 +24,11 @@
 	    FETCHED_TRUST_OPTS(type)
 
 /* What they ask for. */
-#define FETCHED_OPTIONS(inv, args)                                                 \
-	{                                                                          \
-		.from = (inv)->words[0], .tag = (args)->tag, .rate = (args)->rate, \
-		.jobs = (args)->jobs, .trust = (args)->trust,                      \
-		.watch = progress_watch((inv)->progress)                           \
+#define FETCHED_OPTIONS(inv, args)                                                          \
+	{                                                                                   \
+		.from = (inv)->words[0], .tag = (args)->tag, .rate = (args)->rate,          \
+		.jobs = (args)->jobs, .trust = (args)->trust, .identity = (args)->identity, \
+		.watch = progress_watch((inv)->progress)                                    \
 	}
 
 void fetched_set(struct json j, const struct engine_fetched *f);

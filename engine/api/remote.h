@@ -44,12 +44,17 @@ struct engine_push_options {
 	const char *base; /* a manifest there that it is like, for a name that is new; NULL: none */
 	uint64_t rate;    /* bytes a second at most; 0: no limit */
 	uint64_t jobs;    /* connections; 0: as many as may be */
-	const char *sign; /* a key to sign it with, as ssh-keygen -f has it; NULL: not signed */
+	/* Keys of age or SSH, or files of some; none: as config.yaml says. */
+	const char *const *encrypt_to;
+	size_t n_encrypt_to;
+	const char *identity; /* a key to read what is encrypted there; NULL: that of config.yaml */
+	const char *sign;     /* a key to sign it with, as ssh-keygen -f has it; NULL: not signed */
 	struct engine_watch watch;
 };
 
 struct engine_pushed {
-	char *remote, *name;                /* owned; its url, and the name that moved */
+	char *remote, *name; /* owned; its url, and the name that moved */
+	bool encrypted;
 	char *signed_as;                    /* owned; REPOSITORY:NAME; NULL: it was not signed */
 	char *state;                        /* owned; what was pushed, as state_find() spells it */
 	char manifest[ENGINE_DIGEST_SIZE];  /* that the name means now */
@@ -76,6 +81,7 @@ struct engine_trust {
 struct engine_fetch_options {
 	const char *from; /* REMOTE[:NAME] */
 	struct engine_trust trust;
+	const char *identity; /* a key to decrypt with; NULL: that of config.yaml */
 	const char *tag;      /* for it in this project; NULL: REMOTE/NAME */
 	const char *manifest; /* exactly this one, whatever the name means now; NULL: that */
 	/* A manifest that is like it, and the snapshot here that holds it; NULL: what the name meant last. */

@@ -21,7 +21,7 @@ struct config {
 	struct strlist checks; /* that every promotion of an agent must pass */
 	struct strlist task_names, task_lines;
 	/* For each remote that is set: its name and files, "" if there is none; as many in each list. */
-	struct strlist remotes, remote_signers, remote_revoked;
+	struct strlist remotes, remote_signers, remote_revoked, remote_recipients, remote_identity;
 	uint64_t steps; /* of agents, that a project keeps; 0: not said */
 };
 

@@ -138,8 +138,10 @@ static int read_remote(struct reading *rd, struct yaml key, struct yaml map)
 	} keys[] = {
 		{ "signers", &rd->config.remote_signers },
 		{ "revoked", &rd->config.remote_revoked },
+		{ "recipients", &rd->config.remote_recipients },
+		{ "identity", &rd->config.remote_identity },
 	};
-	const char *path[ARRAY_LEN(keys)] = { "", "" };
+	const char *path[ARRAY_LEN(keys)] = { "", "", "", "" };
 	struct yaml name, value;
 	void *iter = NULL;
 	size_t i;
@@ -222,6 +224,8 @@ void config_done(struct config *c)
 	strlist_done(&c->remotes);
 	strlist_done(&c->remote_signers);
 	strlist_done(&c->remote_revoked);
+	strlist_done(&c->remote_recipients);
+	strlist_done(&c->remote_identity);
 }
 
 int config_expand(const char *home, const char *path, char **ret, struct err *err)

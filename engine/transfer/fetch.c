@@ -21,6 +21,7 @@
 #include "base/sys.h"
 #include "base/text.h"
 #include "engine/api/meta.h"
+#include "engine/transfer/sealing-i.h"
 #include "engine/transfer/signers-i.h"
 #include "remote/pack/pack.h"
 
@@ -37,7 +38,9 @@ struct fetching {
 	struct digest digest; /* of the manifest */
 	struct manifest have; /* of the snapshot that we have; no packs: of none */
 	struct signers signers;
-	char *signer; /* owned */
+	struct sealing sealing;
+	struct digest *plain; /* owned; of each pack: its digest as cowfsd knows it */
+	char *signer;         /* owned */
 	struct seen seen;
 	bool has_seen;
 	int dir, lock; /* of the directory where packs come to */
@@ -56,6 +59,8 @@ static void fetching_done(struct fetching *f)
 	manifest_snapshot_done(&f->told);
 	manifest_done(&f->have);
 	signers_done(&f->signers);
+	sealing_done(&f->sealing);
+	free(f->plain);
 	free(f->signer);
 	cleanup_close(&f->dir);
 	cleanup_close(&f->lock);
@@ -167,15 +172,50 @@ static int bring_index(struct fetching *f, struct depot *d, size_t i, struct err
 	const struct depot_watch watch = { .moved = meter_moved, .ctx = &f->meter };
 	CLEANUP(buf_done) struct buf index = BUF_INIT;
 	char name[SHA256_HEX_SIZE + 8], text[DIGEST_TEXT_SIZE];
-	int r = depot_get(d, &p->index.digest, (size_t)p->index.size, &index, &watch, err);
+	uint64_t unused;
+	int r = f->manifest.sealed
+		    ? sealing_get(&f->sealing, d, &p->index, &index, err)
+		    : depot_get(d, &p->index.digest, (size_t)p->index.size, &index, &watch, err);
 
 	if (r == -ENOENT)
 		return err_set(err, -EBADMSG, "'%s' of '%s' is incomplete: blob %s is not there",
 			       f->target.name, f->target.url, digest_text(&p->index.digest, text));
+	/* The digest of what is in a sealed pack stands only there. */
+	if (r == 0 && f->manifest.sealed)
+		r = pack_index_head(index.data, index.len, &f->plain[i], &unused, err);
 	if (r < 0)
 		return r;
-	return fdio_swap_file(f->dir, file_name(&p->pack.digest, "index", name), index.data,
-			      index.len, 0600, err);
+	return fdio_swap_file(f->dir, file_name(&f->plain[i], "index", name), index.data, index.len,
+			      0600, err);
+}
+
+/* Decrypt a pack that came, and see that it is the one that its index is of. */
+static int open_pack(struct fetching *f, size_t i, struct err *err)
+{
+	char name[SHA256_HEX_SIZE + 8], part[SHA256_HEX_SIZE + 16];
+	AUTO_CLOSE int from = -1, to = -1;
+	struct digest have;
+	uint64_t size;
+	int r;
+
+	from = openat(f->dir, file_name(&f->manifest.packs[i].pack.digest, "sealed", name),
+		      O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+	if (from < 0)
+		return err_sys(err, "opening a pack that came");
+	file_name(&f->plain[i], "pack", name);
+	snprintf(part, sizeof(part), "%s.part", name);
+	to = openat(f->dir, part, O_RDWR | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
+	if (to < 0)
+		return err_sys(err, "making a file in '%s/%s'", f->e->store_path, ENGINE_INCOMING);
+	r = seal_open_file(&f->sealing.seal, from, to, err);
+	if (r == 0)
+		r = seal_measure(to, &have, &size, err);
+	if (r < 0)
+		return r;
+	if (!digest_equal(&have, &f->plain[i]))
+		return err_set(err, -EBADMSG, "a pack of '%s' is not the one that its index is of",
+			       f->target.name);
+	return renameat(f->dir, part, f->dir, name) < 0 ? err_sys(err, "naming a pack") : 0;
 }
 
 static bool have_pack(const struct fetching *f, const struct digest *d)
@@ -203,8 +243,9 @@ static int bring_one(unsigned member, size_t i, void *ctx, struct err *err)
 	if (r == 0 && c->index)
 		r = bring_index(c->f, d, i, err);
 	if (r == 0 && c->pack[i])
-		r = bring_blob(c->f, d, &p->pack, &p->pack.digest, "pack", err);
-	return r;
+		r = bring_blob(c->f, d, &p->pack, &p->pack.digest,
+			       c->f->manifest.sealed ? "sealed" : "pack", err);
+	return r == 0 && c->pack[i] && c->f->manifest.sealed ? open_pack(c->f, i, err) : r;
 }
 
 static bool is_here(const struct fetching *f, const struct digest *pack, const char *end)
@@ -265,17 +306,20 @@ static int bring_first(struct fetching *f, struct err *err)
 	AUTO_FREE bool *pack = calloc(f->manifest.n + 1, sizeof(*pack));
 	struct coming c = { .f = f, .pack = pack, .index = pack };
 	char hex[SHA256_HEX_SIZE];
+	int r;
 
-	if (!pack)
+	f->plain = calloc(f->manifest.n + 1, sizeof(*f->plain));
+	if (!pack || !f->plain)
 		return err_nomem(err);
 	for (size_t i = 0; i < f->manifest.n; i++) {
-		const struct digest *d = &f->manifest.packs[i].pack.digest;
-
-		pack[i] = !have_pack(f, d);
-		if (strlist_add(&f->packs, hex_encode(d->b, SHA256_SIZE, hex)) < 0)
-			return err_nomem(err);
+		f->plain[i] = f->manifest.packs[i].pack.digest;
+		pack[i] = !have_pack(f, &f->plain[i]);
 	}
-	return f->manifest.n > 0 ? bring_marked(f, &c, err) : 0;
+	r = f->manifest.n > 0 ? bring_marked(f, &c, err) : 0;
+	for (size_t i = 0; r == 0 && i < f->manifest.n; i++)
+		if (strlist_add(&f->packs, hex_encode(f->plain[i].b, SHA256_SIZE, hex)) < 0)
+			r = err_nomem(err);
+	return r;
 }
 
 /* Bring what cowfsd asked for. */
@@ -351,8 +395,11 @@ static int choose_tag(struct fetching *f, struct err *err)
 
 static int get_snapshot(struct fetching *f, struct err *err)
 {
-	int r = manifest_get_snapshot(f->depot, &f->manifest, &f->told, err);
+	int r = f->manifest.sealed ? sealing_prepare(&f->sealing, err) : 0;
 
+	if (r == 0)
+		r = manifest_get_snapshot(f->depot, &f->manifest, &f->sealing.opener, &f->told,
+					  err);
 	return r < 0 ? err_wrap(err, r, "'%s' of '%s'", f->target.name, f->target.url) : 0;
 }
 
@@ -374,6 +421,11 @@ static int open_source(struct fetching *f, struct err *err)
 	if (r < 0)
 		return r;
 	f->depot = f->lines.list[0];
+	r = sealing_begin(f->e, &f->target, &f->lines.cache,
+			  &(struct sealing_options){ .identity = f->options->identity },
+			  &f->sealing, err);
+	if (r < 0)
+		return r;
 	reference = f->options->manifest ? f->options->manifest : f->target.name;
 	r = manifest_get(f->depot, reference, &f->manifest, NULL, &f->digest, err);
 	if (r == -ENOENT)

@@ -15,7 +15,7 @@
 #include "base/path.h"
 #include "base/user.h"
 #include "engine/ask/ask-hold-i.h"
-#include "engine/transfer/sender-i.h"
+#include "engine/transfer/sealing-i.h"
 #include "engine/transfer/signers-i.h"
 #include "remote/pack/outbound.h"
 #include "remote/pack/pack.h"
@@ -49,6 +49,7 @@ struct pushing {
 	char *dir; /* owned; STORE/remote */
 	struct filling filling[N_FILLING];
 	struct sender sender;
+	struct sealing sealing;
 	struct manifest manifest; /* that comes of it */
 	struct manifest_snapshot told;
 	struct meter meter;
@@ -64,6 +65,7 @@ static void pushing_done(struct pushing *p)
 	target_done(&p->target);
 	hold_done(&p->hold);
 	sender_done(&p->sender);
+	sealing_done(&p->sealing);
 	connections_done(&p->lines);
 	manifest_done(&p->before);
 	manifest_snapshot_done(&p->told_before);
@@ -179,7 +181,10 @@ static int look_at_pack(unsigned member, size_t i, void *ctx, struct err *err)
 	if (r == 0)
 		r = check_blob(p, d, &pack->index, "the index of a pack", err);
 	if (r == 0)
-		r = depot_get(d, &pack->index.digest, PACK_INDEX_MAX, &l->indexes[i], NULL, err);
+		r = p->before.sealed
+			? sealing_get(&p->sealing, d, &pack->index, &l->indexes[i], err)
+			: depot_get(d, &pack->index.digest, PACK_INDEX_MAX, &l->indexes[i], NULL,
+				    err);
 	return r == -ENOENT ? lacks(p, "the index of a pack", err) : r;
 }
 
@@ -203,10 +208,12 @@ static int load_there(struct pushing *p, struct err *err)
 	return r;
 }
 
-/* Are packs that are there of use: not too many? */
+/* Are packs that are there of use: for the same readers, and not too many? */
 static bool builds_on(const struct pushing *p)
 {
-	return !p->options->whole && p->before.n <= PACKS_KEPT;
+	return !p->options->whole && p->before.n <= PACKS_KEPT &&
+	       p->before.sealed == sealing_is_on(&p->sealing) &&
+	       (!p->before.sealed || digest_equal(&p->before.recipients, &p->sealing.recipients));
 }
 
 /* The name is new; what the base's packs hold need not travel. */
@@ -216,9 +223,15 @@ static int look_base(struct pushing *p, struct err *err)
 
 	if (r == -ENOENT)
 		return 0;
+	/* It was made from what was meant for few. */
+	if (r == 0 && p->before.sealed && !sealing_is_on(&p->sealing))
+		return err_set(err, -EINVAL,
+			       "'%s' of '%s' is encrypted, and no recipients are known for what "
+			       "was made from it",
+			       p->options->base, p->target.url);
 	if (r < 0 || !builds_on(p))
 		return r;
-	r = manifest_get_snapshot(p->depot, &p->before, &p->told_before, err);
+	r = manifest_get_snapshot(p->depot, &p->before, &p->sealing.opener, &p->told_before, err);
 	return r < 0 ? err_wrap(err, r, "'%s' of '%s'", p->options->base, p->target.url)
 		     : load_there(p, err);
 }
@@ -232,13 +245,24 @@ static int look_there(struct pushing *p, struct err *err)
 	if (r == -ENOENT || p->blind)
 		return p->options->base ? look_base(p, err) : 0;
 	p->digest_like = p->digest_before;
+	if (r == 0 && p->before.sealed && !sealing_is_on(&p->sealing))
+		return err_set(err, -EINVAL,
+			       "'%s' of '%s' is encrypted: say for whom with --encrypt-to, or use "
+			       "another name",
+			       p->target.name, p->target.url);
 	if (r == 0)
 		r = check_stale(p, err);
 	if (r < 0 || !builds_on(p))
 		return r;
-	r = manifest_get_snapshot(p->depot, &p->before, &p->told_before, err);
+	r = manifest_get_snapshot(p->depot, &p->before, &p->sealing.opener, &p->told_before, err);
 	if (r == 0)
 		r = load_there(p, err);
+	if (r == -EACCES && p->before.sealed)
+		return err_set(
+		    err, r,
+		    "'%s' of '%s' is encrypted and was not pushed from here: name your key "
+		    "with --identity, or send all of it with --whole",
+		    p->target.name, p->target.url);
 	return r < 0 ? err_wrap(err, r, "'%s' of '%s'", p->target.name, p->target.url) : r;
 }
 
@@ -273,6 +297,9 @@ static int end_pack(struct pushing *p, struct filling *f, struct err *err)
 	if (r == 0) {
 		pack->index.size = one.index.len;
 		pack->index.digest = digest_of(one.index.data, one.index.len);
+		r = sealing_is_on(&p->sealing) ? sealing_close_parcel(&p->sealing, &one, err) : 0;
+	}
+	if (r == 0) {
 		r = manifest_add_pack(&p->manifest, pack, err);
 	}
 	if (r < 0) {
@@ -381,6 +408,10 @@ static int send_manifest(struct pushing *p, struct digest *ret, struct err *err)
 
 	if (r == 0)
 		r = manifest_snapshot_encode(&p->told, &config, err);
+	p->manifest.sealed = sealing_is_on(&p->sealing);
+	p->manifest.recipients = p->sealing.recipients;
+	if (r == 0 && p->manifest.sealed)
+		r = sealing_close(&p->sealing, &config, err);
 	if (r == 0)
 		r = depot_put(p->depot, config.data, config.len, &p->manifest.config.digest, err);
 	p->manifest.config.size = config.len;
@@ -416,6 +447,7 @@ static void fill_answer(struct pushing *p, const struct digest *manifest, struct
 		ret->bytes_skipped += p->manifest.packs[i].pack.size;
 	ret->remote = TAKE_PTR(p->target.url);
 	ret->name = TAKE_PTR(p->target.name);
+	ret->encrypted = p->manifest.sealed;
 	ret->signed_as = TAKE_PTR(p->manifest.signed_as);
 	ret->state = TAKE_PTR(p->hold.states[0].text);
 }
@@ -423,8 +455,16 @@ static void fill_answer(struct pushing *p, const struct digest *manifest, struct
 static int push(struct pushing *p, struct digest *ret_manifest, bool *ret_same, struct err *err)
 {
 	struct err ignored = { 0 };
-	int r = look_there(p, err);
+	const struct sealing_options seal = { .to = p->options->encrypt_to,
+					      .n_to = p->options->n_encrypt_to,
+					      .identity = p->options->identity,
+					      .closes = true };
+	int r = sealing_begin(p->e, &p->target, &p->lines.cache, &seal, &p->sealing, err);
 
+	if (r == 0)
+		r = sealing_prepare(&p->sealing, err);
+	if (r == 0)
+		r = look_there(p, err);
 	if (r == 0)
 		r = send_objects(p, err);
 	if (r < 0)

@@ -27,6 +27,16 @@ static int add_entry(struct engine_remote_log *l, const char *name, const struct
 	return name && !one.name ? err_nomem(err) : 0;
 }
 
+/* Of an encrypted one only that it is. */
+static int get_snapshot(struct depot *d, const struct manifest *m, struct manifest_snapshot *s,
+			struct err *err)
+{
+	if (!m->sealed)
+		return manifest_get_snapshot(d, m, NULL, s, err);
+	s->message = strdup("(encrypted)");
+	return s->message ? 0 : err_nomem(err);
+}
+
 /* One name, and what it meant before, as far as the remote still has it. */
 static int follow(struct depot *d, const char *name, size_t max, struct engine_remote_log *l,
 		  struct err *err)
@@ -39,11 +49,13 @@ static int follow(struct depot *d, const char *name, size_t max, struct engine_r
 		CLEANUP(manifest_done) struct manifest m = { 0 };
 		struct digest digest;
 
-		r = manifest_get(d, next, &m, &s, &digest, err);
+		r = manifest_get(d, next, &m, NULL, &digest, err);
 		if (r == -ENOENT)
 			return i > 0 ? 0
 				     : err_set(err, r, "'%s' has nothing with the name '%s'",
 					       d->url, name);
+		if (r == 0)
+			r = get_snapshot(d, &m, &s, err);
 		if (r < 0)
 			return r;
 		free(next);

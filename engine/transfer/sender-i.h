@@ -18,6 +18,7 @@ struct parcel {
 	int fd; /* owned; -1: none */
 	struct buf index;
 	struct manifest_pack pack;
+	bool sealed;
 };
 
 void parcel_done(struct parcel *p);

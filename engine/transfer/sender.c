@@ -28,7 +28,8 @@ static int send_parcel(struct sender *s, unsigned member, const struct parcel *p
 		r = d->ops->put_blob(d, &p->pack.pack.digest, &pack, &watch, err);
 	if (r == 0)
 		r = d->ops->put_blob(d, &p->pack.index.digest, &index, &watch, err);
-	if (r == 0 && d->cache)
+	/* What is in a sealed one was noted. */
+	if (r == 0 && d->cache && !p->sealed)
 		d->cache->put(d->cache->ctx, &p->pack.index.digest, p->index.data, p->index.len);
 	return r;
 }
