@@ -16,34 +16,16 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 
 #include "base/fdio.h"
 #include "base/hex.h"
-#include "base/json.h"
 #include "base/path.h"
-#include "base/strlist.h"
 #include "base/sys.h"
-#include "remote/depot.h"
+#include "remote/depot-dir-i.h"
 
-#define INDEX_MAX  ((size_t)16 << 20)
-#define COPY_SIZE  ((size_t)256 << 10)
-#define TAG_KEY    "org.opencontainers.image.ref.name"
-#define INDEX_TYPE "application/vnd.oci.image.index.v1+json"
-#define LAYOUT     "{\"imageLayoutVersion\":\"1.0.0\"}\n"
-
-struct dir_depot {
-	struct depot depot;
-	char *path; /* owned */
-	int fd;     /* of the directory; -1 until it is needed */
-	int blobs;  /* of blobs/sha256 */
-};
-
-static struct dir_depot *dir_of(struct depot *d)
-{
-	return (struct dir_depot *)d;
-}
+#define COPY_SIZE ((size_t)256 << 10)
+#define LAYOUT    "{\"imageLayoutVersion\":\"1.0.0\"}\n"
 
 static void dir_close(struct depot *d)
 {
@@ -56,72 +38,6 @@ static void dir_close(struct depot *d)
 	free(dir);
 }
 
-/* Open the directory; -ENOENT if there is no depot yet. */
-static int open_dir(struct dir_depot *dir, struct err *err)
-{
-	AUTO_CLOSE int fd = -1;
-
-	if (dir->fd >= 0)
-		return 0;
-	fd = open(dir->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (fd < 0 && errno == ENOENT)
-		return -ENOENT;
-	if (fd < 0)
-		return err_sys(err, "opening '%s'", dir->path);
-	dir->blobs = openat(fd, "blobs/sha256", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (dir->blobs < 0 && errno == ENOENT)
-		return -ENOENT;
-	if (dir->blobs < 0)
-		return err_sys(err, "opening '%s/blobs/sha256'", dir->path);
-	dir->fd = TAKE_FD(fd);
-	return 0;
-}
-
-static int on_other(const char *name, unsigned char type, void *ctx)
-{
-	static const char *const ours[] = { "oci-layout", "index.json", "blobs", ".snapcow-lock" };
-
-	(void)type;
-	for (size_t i = 0; i < sizeof(ours) / sizeof(ours[0]); i++)
-		if (strcmp(name, ours[i]) == 0)
-			return 0;
-	*(bool *)ctx = true;
-	return 0;
-}
-
-/* Is there anything in the directory that a depot does not have? */
-static int check_strange(struct dir_depot *dir, struct err *err)
-{
-	AUTO_CLOSE int fd = open(dir->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	bool other = false;
-	int r;
-
-	if (fd < 0)
-		return errno == ENOENT ? 0 : err_sys(err, "using '%s' as a remote", dir->path);
-	r = sys_each_name(fd, on_other, &other);
-	if (r < 0)
-		return err_set(err, r, "reading '%s': %s", dir->path, strerror(-r));
-	return other ? err_set(err, -EEXIST,
-			       "'%s' holds other things: a remote wants a directory of its own",
-			       dir->path)
-		     : 0;
-}
-
-static int lock_dir(struct dir_depot *dir, int *ret, struct err *err)
-{
-	AUTO_CLOSE int fd =
-	    openat(dir->fd, ".snapcow-lock", O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0666);
-
-	if (fd < 0)
-		return err_sys(err, "opening '%s/.snapcow-lock'", dir->path);
-	while (flock(fd, LOCK_EX) < 0) {
-		if (errno != EINTR)
-			return err_sys(err, "locking '%s'", dir->path);
-	}
-	*ret = TAKE_FD(fd);
-	return 0;
-}
-
 /* Several may make it at once. */
 static int make_dir(struct dir_depot *dir, struct err *err)
 {
@@ -132,17 +48,17 @@ static int make_dir(struct dir_depot *dir, struct err *err)
 
 	if (!blobs)
 		return err_nomem(err);
-	r = open_dir(dir, err);
+	r = dir_use(dir, err);
 	if (r == -ENOENT) {
-		r = check_strange(dir, err);
+		r = dir_check_strange(dir, err);
 		if (r == 0)
 			r = path_make_dirs(blobs, 0777, err);
 		if (r == 0)
-			r = open_dir(dir, err);
+			r = dir_use(dir, err);
 	}
 	if (r < 0 || fstatat(dir->fd, "oci-layout", &st, AT_SYMLINK_NOFOLLOW) == 0)
 		return r;
-	r = lock_dir(dir, &lock, err);
+	r = dir_lock(dir, &lock, err);
 	if (r < 0 || fstatat(dir->fd, "oci-layout", &st, AT_SYMLINK_NOFOLLOW) == 0)
 		return r;
 	return fdio_replace_file(dir->fd, "oci-layout", LAYOUT, sizeof(LAYOUT) - 1, 0666, err);
@@ -161,7 +77,7 @@ static int dir_has_blob(struct depot *d, const struct digest *blob, uint64_t *re
 	struct stat st;
 	int r;
 
-	r = open_dir(dir, err);
+	r = dir_use(dir, err);
 	if (r < 0)
 		return r == -ENOENT ? 0 : r;
 	if (fstatat(dir->blobs, blob_name(blob, name), &st, AT_SYMLINK_NOFOLLOW) < 0)
@@ -240,7 +156,10 @@ static int store_blob(struct dir_depot *dir, const char *name, const struct dige
 	if (r == 0 && sys_sync_data(fd) < 0)
 		r = err_sys(err, "syncing blob %s", name);
 	if (r == 0 && renameat(dir->blobs, temp, dir->blobs, name) < 0)
-		r = err_sys(err, "naming blob %s", name);
+		r = errno == ENOENT
+			? err_set(err, -EAGAIN,
+				  "a gc removed blob %s while it came: push once more", name)
+			: err_sys(err, "naming blob %s", name);
 	if (r < 0) {
 		unlinkat(dir->blobs, temp, 0);
 		return err_wrap(err, r, "'%s'", dir->depot.url);
@@ -261,8 +180,12 @@ static int dir_put_blob(struct depot *d, const struct digest *blob, const struct
 		r = dir_has_blob(d, blob, &size, err);
 	if (r < 0)
 		return r;
-	if (r == 1 && size == from->size)
+	if (r == 1 && size == from->size) {
+		/* It is needed again: a gc counts its age from now on.  Who may not say so relies on
+		 * the look that put_manifest() has at it. */
+		utimensat(dir->blobs, blob_name(blob, name), NULL, AT_SYMLINK_NOFOLLOW);
 		return moved(watch, size);
+	}
 	return store_blob(dir, blob_name(blob, name), blob, from, watch, err);
 }
 
@@ -277,7 +200,7 @@ static int dir_get_blob(struct depot *d, const struct digest *blob, uint64_t off
 	void *room;
 	int r;
 
-	r = open_dir(dir, err);
+	r = dir_use(dir, err);
 	if (r < 0)
 		return r;
 	room = buf_extend(&buf, COPY_SIZE);
@@ -308,241 +231,6 @@ static int dir_get_blob(struct depot *d, const struct digest *blob, uint64_t off
 	return 0;
 }
 
-/* --- index.json --------------------------------------------------------------------------- */
-
-static const char *tag_of(struct json entry)
-{
-	struct json notes;
-
-	if (json_kind(entry, "annotations") != JSON_OBJECT)
-		return NULL;
-	notes = json_get_object(entry, "annotations");
-	return json_text_if(notes, TAG_KEY);
-}
-
-/* Parse index.json; an index with no manifests if there is none yet. */
-static int load_index(struct dir_depot *dir, struct json_doc *doc, struct json *ret,
-		      struct err *err)
-{
-	static const char none[] = "{\"schemaVersion\":2,\"manifests\":[]}";
-	CLEANUP(buf_done) struct buf text = BUF_INIT;
-	struct json index;
-	int r;
-
-	r = fdio_read_file(dir->fd, "index.json", INDEX_MAX, &text, err);
-	if (r == -ENOENT)
-		r = buf_append(&text, none, sizeof(none) - 1);
-	if (r < 0)
-		return err_wrap(err, r, "'%s'", dir->depot.url);
-	r = json_parse(doc, (const char *)text.data, text.len, &index, err);
-	if (r == 0 && json_kind(index, "manifests") != JSON_ARRAY)
-		r = err_set(err, -EINVAL, "there is no list of manifests");
-	if (r < 0)
-		return err_wrap(err, r == -EINVAL ? -EBADMSG : r, "'%s/index.json'", dir->path);
-	*ret = json_get_array(index, "manifests");
-	return 0;
-}
-
-/* What a tag names now; -ENOENT. */
-static int find_tag(struct json manifests, const char *tag, struct digest *ret)
-{
-	size_t i;
-
-	for (i = 0; i < json_length(manifests); i++) {
-		struct json entry = json_at_object(manifests, i);
-		const char *name = tag_of(entry), *digest = json_text_if(entry, "digest");
-
-		if (name && strcmp(name, tag) == 0)
-			return digest && digest_parse(digest, ret) == 0 ? 0 : -EBADMSG;
-	}
-	return -ENOENT;
-}
-
-struct entry_change {
-	const char *drop_tag;             /* NULL: none */
-	const struct digest *drop_digest; /* NULL: none */
-	const char *add_tag;              /* NULL: none */
-	const struct digest *add_digest;
-	const char *media_type;
-	size_t size;
-};
-
-static bool is_dropped(struct json entry, const struct entry_change *c)
-{
-	const char *tag = tag_of(entry), *digest = json_text_if(entry, "digest");
-	struct digest d;
-
-	if (c->drop_tag && tag && strcmp(tag, c->drop_tag) == 0)
-		return true;
-	return c->drop_digest && digest && digest_parse(digest, &d) == 0 &&
-	       digest_equal(&d, c->drop_digest);
-}
-
-/* Write index.json anew: all that is there but what is dropped, and one more.  How many were dropped. */
-static int change_index(struct dir_depot *dir, struct json manifests, const struct entry_change *c,
-			struct err *err)
-{
-	CLEANUP(json_done) struct json_doc doc = { 0 };
-	CLEANUP(buf_done) struct buf text = BUF_INIT;
-	struct json index = json_begin(&doc), list, entry;
-	char digest[DIGEST_TEXT_SIZE];
-	int r, dropped = 0;
-	size_t i;
-
-	json_set_int(index, "schemaVersion", 2);
-	json_set_text(index, "mediaType", INDEX_TYPE);
-	list = json_set_array(index, "manifests");
-	for (i = 0; i < json_length(manifests); i++) {
-		struct json old = json_at_object(manifests, i);
-
-		if (is_dropped(old, c)) {
-			dropped++;
-			continue;
-		}
-		entry = json_add_object(list);
-		json_set_value(entry, "mediaType", old, "mediaType");
-		json_set_value(entry, "digest", old, "digest");
-		json_set_value(entry, "size", old, "size");
-		json_set_value(entry, "platform", old, "platform");
-		json_set_value(entry, "artifactType", old, "artifactType");
-		json_set_value(entry, "annotations", old, "annotations");
-	}
-	if (c->add_tag) {
-		entry = json_add_object(list);
-		json_set_text(entry, "mediaType", c->media_type);
-		json_set_text(entry, "digest", digest_text(c->add_digest, digest));
-		json_set_uint(entry, "size", c->size);
-		json_set_text(json_set_object(entry, "annotations"), TAG_KEY, c->add_tag);
-	}
-	r = json_append(&doc, &text, err);
-	if (r == 0)
-		r = fdio_replace_file(dir->fd, "index.json", text.data, text.len, 0666, err);
-	return r < 0 ? err_wrap(err, r, "'%s'", dir->depot.url) : dropped;
-}
-
-static int check_expected(struct dir_depot *dir, struct json manifests, const char *tag,
-			  const struct digest *expect, struct err *err)
-{
-	static const struct digest none;
-	struct digest now = none;
-	int r;
-
-	if (!expect)
-		return 0;
-	r = find_tag(manifests, tag, &now);
-	if (r < 0 && r != -ENOENT)
-		return err_set(err, r, "'%s/index.json' names no digest for '%s'", dir->path, tag);
-	if (digest_equal(&now, expect))
-		return 0;
-	return err_set(err, -ESTALE, "'%s' of '%s' was moved by somebody else meanwhile", tag,
-		       dir->depot.url);
-}
-
-static int dir_put_manifest(struct depot *d, const char *tag, const struct digest *expect,
-			    const char *media_type, const void *bytes, size_t len, struct err *err)
-{
-	CLEANUP(json_done) struct json_doc doc = { 0 };
-	struct dir_depot *dir = dir_of(d);
-	struct entry_change c = { .drop_tag = tag, .add_tag = tag, .media_type = media_type };
-	AUTO_CLOSE int lock = -1;
-	struct json manifests;
-	struct digest digest;
-	int r;
-
-	r = depot_put(d, bytes, len, &digest, err);
-	if (r < 0)
-		return r;
-	if (fsync(dir->blobs) < 0)
-		return err_sys(err, "syncing '%s/blobs/sha256'", dir->path);
-	if (!tag)
-		return 0;
-	c.add_digest = &digest;
-	c.size = len;
-	r = lock_dir(dir, &lock, err);
-	if (r == 0)
-		r = load_index(dir, &doc, &manifests, err);
-	if (r == 0)
-		r = check_expected(dir, manifests, tag, expect, err);
-	if (r == 0)
-		r = change_index(dir, manifests, &c, err);
-	return r < 0 ? r : 0;
-}
-
-static int dir_get_manifest(struct depot *d, const char *reference, struct buf *out,
-			    struct err *err)
-{
-	CLEANUP(json_done) struct json_doc doc = { 0 };
-	struct dir_depot *dir = dir_of(d);
-	struct json manifests;
-	struct digest digest;
-	int r;
-
-	r = open_dir(dir, err);
-	if (r < 0)
-		return r;
-	if (digest_parse(reference, &digest) < 0) {
-		r = load_index(dir, &doc, &manifests, err);
-		if (r == 0)
-			r = find_tag(manifests, reference, &digest);
-		if (r < 0)
-			return r;
-		r = depot_get(d, &digest, DEPOT_MANIFEST_MAX, out, NULL, err);
-		if (r == -ENOENT)
-			return err_set(err, -EBADMSG, "'%s' lacks the manifest that '%s' names",
-				       d->url, reference);
-		return r;
-	}
-	return depot_get(d, &digest, DEPOT_MANIFEST_MAX, out, NULL, err);
-}
-
-static int dir_list_tags(struct depot *d, depot_tag_fn fn, void *ctx, struct err *err)
-{
-	CLEANUP(json_done) struct json_doc doc = { 0 };
-	struct dir_depot *dir = dir_of(d);
-	struct json manifests;
-	size_t i;
-	int r;
-
-	r = open_dir(dir, err);
-	if (r == -ENOENT)
-		return 0;
-	if (r == 0)
-		r = load_index(dir, &doc, &manifests, err);
-	for (i = 0; r == 0 && i < json_length(manifests); i++) {
-		const char *tag = tag_of(json_at_object(manifests, i));
-
-		if (tag)
-			r = fn(tag, ctx);
-	}
-	return r;
-}
-
-static int dir_delete_manifest(struct depot *d, const char *reference, struct err *err)
-{
-	CLEANUP(json_done) struct json_doc doc = { 0 };
-	struct dir_depot *dir = dir_of(d);
-	struct entry_change c = { 0 };
-	AUTO_CLOSE int lock = -1;
-	struct json manifests;
-	struct digest digest;
-	int r;
-
-	if (digest_parse(reference, &digest) == 0)
-		c.drop_digest = &digest;
-	else
-		c.drop_tag = reference;
-	r = open_dir(dir, err);
-	if (r == 0)
-		r = lock_dir(dir, &lock, err);
-	if (r == 0)
-		r = load_index(dir, &doc, &manifests, err);
-	if (r == 0)
-		r = change_index(dir, manifests, &c, err);
-	if (r < 0)
-		return r;
-	return r == 0 ? -ENOENT : 0;
-}
-
 static const struct depot_ops dir_ops = {
 	.close = dir_close,
 	.has_blob = dir_has_blob,
@@ -552,6 +240,7 @@ static const struct depot_ops dir_ops = {
 	.get_manifest = dir_get_manifest,
 	.list_tags = dir_list_tags,
 	.delete_manifest = dir_delete_manifest,
+	.collect = dir_collect,
 };
 
 int depot_dir_open(const char *url, const struct depot_config *config, struct depot **ret,

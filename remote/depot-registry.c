@@ -36,6 +36,7 @@ static const struct depot_ops ops = {
 	.get_manifest = registry_get_manifest,
 	.list_tags = registry_list_tags,
 	.delete_manifest = registry_delete_manifest,
+	.collect = registry_collect,
 };
 
 /* Docker's own registry is called by one name and answers at another. */

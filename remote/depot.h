@@ -62,6 +62,35 @@ struct depot_bytes {
 typedef int (*depot_sink_fn)(const void *data, size_t len, void *ctx);
 typedef int (*depot_tag_fn)(const char *tag, void *ctx);
 
+/*
+ * What may go.  Manifests that tags name, when the depot is looked at for the last time, stay with all their
+ * blobs whatever is said here.
+ */
+struct depot_drop {
+	const char *tag;
+	struct digest expect; /* what the tag names; a tag that was moved meanwhile stays */
+};
+
+struct depot_retention {
+	const struct depot_drop *drop;
+	size_t n_drop;
+	const struct digest *keep; /* manifests that stay beside those that tags name */
+	size_t n_keep;
+	const struct digest *gone; /* manifests that need not stay; none of them is in `keep` */
+	size_t n_gone;
+	uint64_t grace_ms; /* what is younger stays: it may belong to a push that is under way */
+	bool dry;          /* count, and remove nothing */
+};
+
+struct depot_freed {
+	uint64_t names, moved; /* tags that went; tags that stayed since somebody moved them */
+	uint64_t manifests;    /* that went */
+	uint64_t blobs, bytes; /* that went, manifests among them */
+	uint64_t young;        /* bytes that nobody needs and that are too young to go */
+	uint64_t kept;         /* bytes that stay because something needs them */
+	bool later;            /* only the server can free bytes, by its own gc */
+};
+
 struct depot;
 
 struct depot_ops {
@@ -111,6 +140,13 @@ struct depot_ops {
 	 * the depot's own gc.  -ENOENT; -ENOTSUP where the server does not allow it.
 	 */
 	int (*delete_manifest)(struct depot *d, const char *reference, struct err *err);
+
+	/*
+	 * Remove tags, and what nothing needs any more.  A listed manifest that cannot be read stops
+	 * it before anything is removed.
+	 */
+	int (*collect)(struct depot *d, const struct depot_retention *what, struct depot_freed *ret,
+		       struct err *err);
 };
 
 /*

@@ -61,6 +61,8 @@ int registry_put_manifest(struct depot *d, const char *tag, const struct digest 
 int registry_get_manifest(struct depot *d, const char *reference, struct buf *out, struct err *err);
 int registry_list_tags(struct depot *d, depot_tag_fn fn, void *ctx, struct err *err);
 int registry_delete_manifest(struct depot *d, const char *reference, struct err *err);
+int registry_collect(struct depot *d, const struct depot_retention *what, struct depot_freed *ret,
+		     struct err *err);
 
 /* The tags of one page; -EPROTO if it is none.  A non-zero answer of `fn` ends it and is returned. */
 NODISCARD int registry_read_tags(const char *body, size_t len, depot_tag_fn fn, void *ctx);

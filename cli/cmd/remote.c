@@ -1,22 +1,37 @@
 #include <errno.h>
 #include <string.h>
 
-#include "base/size.h"
 #include "cli/out.h"
-#include "cli/screen.h"
+#include "cli/progress.h"
+#include "cli/show/remote-gc.h"
+#include "cli/show/remote-log.h"
 #include "engine/api/remote.h"
 
-#define LOG_MAX 1000
-
 struct remote_args {
-	uint64_t count;
+	uint64_t count, keep_last, older_than, grace;
+	struct opt_list keep_tags;
+	bool dry_run;
 };
 
 static const struct opt remote_opts[] = {
 	OPT_U64('n', "count", "N", struct remote_args, count, "log: at most so many"),
+	OPT_U64(0, "keep-last", "N", struct remote_args, keep_last,
+		"gc: keep the last N snapshots of each name"),
+	OPT_DURATION(0, "older-than", "TIME", struct remote_args, older_than,
+		     "gc: remove what was pushed longer ago: 90d"),
+	OPT_LIST(0, "keep-tag", "PATTERN", struct remote_args, keep_tags,
+		 "gc: names like this keep everything: 'v*'"),
+	OPT_DURATION(0, "grace", "TIME", struct remote_args, grace,
+		     "gc: leave what is younger, for pushes under way (1d)"),
+	OPT_FLAG(0, "dry-run", struct remote_args, dry_run, "gc: say what would go"),
 	OPT_END,
 };
 _Static_assert(sizeof(struct remote_args) <= CMD_ARGS_MAX, "grow CMD_ARGS_MAX");
+
+static void remote_preset(void *args)
+{
+	((struct remote_args *)args)->grace = REMOTE_GC_GRACE_MS;
+}
 
 static int usage(struct invocation *inv, const char *what, struct err *err)
 {
@@ -84,69 +99,32 @@ static int rm(struct invocation *inv, struct err *err)
 	return inv->json ? json_print(&doc, inv->out, err) : CMD_OK;
 }
 
-/* --- log ---------------------------------------------------------------------------------- */
-
-static void set_entry(struct json j, const struct engine_remote_entry *one)
-{
-	json_set_text(j, "name", one->name);
-	json_set_text(j, "manifest", one->manifest);
-	json_set_name(j, "message", one->message);
-	json_set_name(j, "who", one->who);
-	json_set_name(j, "host", one->host);
-	out_json_time(j, "created", one->created);
-	out_json_time(j, "pushed", one->pushed);
-	json_set_uint(j, "files", one->files);
-	json_set_uint(j, "bytes", one->bytes);
-	json_set_uint(j, "packed", one->packed);
-	json_set_uint(j, "packs", one->packs);
-}
-
-/* "0c4f11d2e4b5  2026-11-17 13:30  main  anna@host  80,000 files, 251 MiB  message" */
-static void print_entry(const struct invocation *inv, const struct engine_remote_entry *one)
-{
-	char size[SIZE_TEXT_MAX], time[OUT_TIME_MAX];
-
-	fprintf(inv->out, "%s%.12s%s  %s  ", out_style(inv, OUT_ID), one->manifest + 7,
-		out_style(inv, OUT_PLAIN), out_when(one->pushed, time));
-	if (one->name)
-		fprintf(inv->out, "%s  ", one->name);
-	out_name(inv->out, one->who ? one->who : "?");
-	fputc('@', inv->out);
-	out_name(inv->out, one->host ? one->host : "?");
-	fputs("  ", inv->out);
-	out_plural(inv->out, one->files, "file", "files");
-	fprintf(inv->out, ", %s  ", size_format(one->bytes, size));
-	out_name(inv->out, one->message ? one->message : "");
-	fputc('\n', inv->out);
-}
-
 static int print_log(struct invocation *inv, struct err *err)
 {
-	CLEANUP(engine_remote_log_done) struct engine_remote_log log = { 0 };
 	const struct remote_args *args = inv->args;
-	CLEANUP(json_done) struct json_doc doc = { 0 };
-	struct json j = out_json_begin(inv, &doc), list;
-	const size_t max = args->count > 0 && args->count < LOG_MAX ? (size_t)args->count : LOG_MAX;
-	int r;
 
 	if (inv->n_words != 2)
 		return usage(inv, "'remote log' needs REMOTE[:NAME]", err);
-	r = engine_remote_log(inv->engine, inv->words[1], max, &log, err);
-	if (r == -ENOENT)
-		cmd_hint(inv, "remote list");
-	if (r < 0)
-		return r;
-	json_set_text(j, "act", "log");
-	json_set_text(j, "url", log.remote);
-	list = json_set_array(j, "snapshots");
-	for (size_t i = 0; i < log.n; i++) {
-		set_entry(json_add_object(list), &log.list[i]);
-		if (!inv->json && inv->quiet)
-			fprintf(inv->out, "%s\n", log.list[i].manifest);
-		else if (!inv->json)
-			print_entry(inv, &log.list[i]);
-	}
-	return inv->json ? json_print(&doc, inv->out, err) : CMD_OK;
+	return remote_log_print(inv, inv->words[1], args->count, err);
+}
+
+static int gc(struct invocation *inv, struct err *err)
+{
+	const struct remote_args *args = inv->args;
+	const struct engine_remote_gc_options o = {
+		.remote = inv->n_words > 1 ? inv->words[1] : NULL,
+		.keep_last = args->keep_last,
+		.older_than_ms = args->older_than,
+		.keep_tags = args->keep_tags.items,
+		.n_keep_tags = args->keep_tags.n,
+		.grace_ms = args->grace,
+		.dry = args->dry_run,
+		.watch = progress_watch(inv->progress),
+	};
+
+	if (inv->n_words != 2)
+		return usage(inv, "'remote gc' needs one REMOTE", err);
+	return remote_gc_print(inv, &o, err);
 }
 
 static int remote_run(struct invocation *inv, struct err *err)
@@ -159,9 +137,11 @@ static int remote_run(struct invocation *inv, struct err *err)
 		return rm(inv, err);
 	if (strcmp(act, "log") == 0)
 		return print_log(inv, err);
+	if (strcmp(act, "gc") == 0)
+		return gc(inv, err);
 	if (strcmp(act, "list") == 0 && inv->n_words <= 1)
 		return print_remotes(inv, "list", NULL, err);
-	return usage(inv, "'remote' takes add, list, rm or log", err);
+	return usage(inv, "'remote' takes add, list, rm, log or gc", err);
 }
 
 const struct command cmd_remote = {
@@ -169,15 +149,21 @@ const struct command cmd_remote = {
 	.group = "Snapshots",
 	.rare = true,
 	.summary = "name the places that snapshots are pushed to, and look into them",
-	.words = "[list | add NAME URL | rm NAME | log REMOTE[:NAME]]",
+	.words = "[list | add NAME URL | rm NAME | log REMOTE | gc REMOTE]",
 	.max_words = 3,
 	.opts = remote_opts,
+	.preset = remote_preset,
 	.details =
 	    "URL is dir:/path, a directory of its own (an OCI image layout), or\n"
 	    "oci://host[:port]/repository, a registry. Names are kept in remotes.json beside\n"
 	    "config.yaml, for all stores of this user; no password is among them. `remote log` lists\n"
-	    "what a remote has under each name or, with NAME, what that name meant before.\n",
+	    "what a remote has under each name or, with NAME, what that name meant before.\n"
+	    "\n"
+	    "`remote gc` frees what no snapshot there needs. Without rules it keeps every snapshot.\n"
+	    "With several, a snapshot stays if any rule keeps it. A name is removed with its\n"
+	    "snapshot. gc never removes what a remaining name needs, and others may push meanwhile.\n",
 	.examples =
-	    "remote add origin dir:/mnt/share/app\nremote\nremote log origin\nremote log origin:main\n",
+	    "remote add origin dir:/mnt/share/app\nremote\nremote log origin\nremote log origin:main\n"
+	    "remote gc origin --keep-last 5 --older-than 90d --keep-tag 'v*'\n",
 	.run = remote_run,
 };

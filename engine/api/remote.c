@@ -54,3 +54,12 @@ void engine_received_done(struct engine_received *r)
 	engine_snapshot_done(&r->snapshot);
 	*r = (struct engine_received){ 0 };
 }
+
+void engine_remote_gc_done(struct engine_remote_gc *g)
+{
+	free(g->remote);
+	for (size_t i = 0; i < g->n_gone; i++)
+		free(g->gone[i].name);
+	free(g->gone);
+	*g = (struct engine_remote_gc){ 0 };
+}

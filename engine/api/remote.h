@@ -144,6 +144,45 @@ void engine_remote_log_done(struct engine_remote_log *l);
 NODISCARD int engine_remote_log(struct engine *e, const char *what, size_t max,
 				struct engine_remote_log *ret, struct err *err);
 
+/* --- what a remote keeps ------------------------------------------------------------------- */
+
+struct engine_remote_gc_options {
+	const char *remote;
+	uint64_t keep_last;     /* of each name, so many of the last snapshots; 0: no such rule */
+	uint64_t older_than_ms; /* snapshots that were pushed longer ago may go; 0: no such rule */
+	const char *const *keep_tags; /* patterns of names that keep everything */
+	size_t n_keep_tags;
+	uint64_t grace_ms; /* what no snapshot needs stays for that long: pushes are under way */
+	bool dry;
+	struct engine_watch watch;
+};
+
+struct engine_remote_gone {
+	char *name;                        /* owned; NULL: a snapshot that a name meant before */
+	char manifest[ENGINE_DIGEST_SIZE]; /* what it meant */
+	int64_t pushed;
+};
+
+struct engine_remote_gc {
+	char *remote; /* owned; its url */
+	struct engine_remote_gone *gone;
+	size_t n_gone;
+	uint64_t names, snapshots; /* that stay; snapshots: with those that names meant before */
+	uint64_t moved;            /* names that should have gone and were moved meanwhile */
+	uint64_t blobs, bytes;     /* that went */
+	uint64_t young, kept;      /* bytes that stay: too young to go, and needed */
+	bool later;                /* the server frees bytes, by a gc of its own */
+};
+
+void engine_remote_gc_done(struct engine_remote_gc *g);
+
+/*
+ * Remove snapshots that no rule keeps, and what no snapshot needs.  Without a rule every snapshot stays.
+ * With several, one survives that any of them keeps.  A name goes with the snapshot that it means.
+ */
+NODISCARD int engine_remote_gc(struct engine *e, const struct engine_remote_gc_options *options,
+			       struct engine_remote_gc *ret, struct err *err);
+
 /* --- between the command line and cowfsd -------------------------------------------------- */
 
 /* Where the command line leaves packs for cowfsd, in the store's directory: HEX.index and HEX.pack. */

@@ -2,11 +2,12 @@
 """push, fetch and pull through docker's registry: two stores, credentials, and a network that fails."""
 
 import base64
+import http.client
 import json
 import subprocess
 import sys
 
-from remotetest import needs
+from remotetest import MANIFEST_TYPE, needs
 from servers import Fault, Proxy, Registry
 from snaptest import main, test
 
@@ -88,6 +89,77 @@ def a_push_that_fails_leaves_no_name_behind(w):
         done = push(w)
         assert done.status != 0 and b"not allowed" in done.err, done
         assert not p.asked("PUT", "/manifests/")
+
+
+@test
+def what_was_seen_of_a_registry_is_not_asked_for_again(w):
+    needs()
+    with Registry(w.top / "registry") as r, Proxy(r.port) as p:
+        fill(w.project)
+        w.snap("remote", "add", "team", f"127.0.0.1:{p.port}/team/app").ends(0)
+        push(w).ends(0)
+        place, env = other(w)
+        try:
+            w.snap("fetch", "team", cwd=place, env=env).ends(0)
+            for i in range(4):
+                if i == 2:  # a cache with wrong bytes is none
+                    for store in (w.store, w.top / "store2"):
+                        for file in (store / "remote" / "cache").iterdir():
+                            file.write_bytes(b"x" * file.stat().st_size)
+                (w.project / "src" / "f3").write_text(f"changed {i}\n")
+                p.seen.clear()
+                push(w).ends(0)
+                # Neither an index nor the snapshot before; but each pack is looked for.
+                asked = len(p.asked("GET", "/blobs/"))
+                assert asked == (0 if i != 2 else 7), (i, p.seen)
+                assert len(p.asked("HEAD", "/blobs/")) >= 4 + 4 * i, (i, p.seen)
+                p.seen.clear()
+                w.snap("fetch", "team", cwd=place, env=env).ends(0)
+                # The new snapshot, two packs and their indexes; only the name is looked up.
+                asked = len(p.asked("GET", "/blobs/")), len(p.asked("GET", "/manifests/"))
+                assert asked == ((5, 1) if i != 2 else (5 + 6, 2)), (i, asked)
+            w.snap("pull", "team", cwd=place, env=env).ends(0)
+            assert content(place) == content(w.project)
+        finally:
+            end_other(w, env)
+
+
+@test
+def gc_removes_what_rules_say_and_no_manifest_that_a_name_got_meanwhile(w):
+    needs()
+    with Registry(w.top / "registry") as r, Proxy(r.port) as p:
+        url = f"oci://127.0.0.1:{p.port}/team/app"
+
+        def ask(method, reference, body=None):
+            c = http.client.HTTPConnection("127.0.0.1", r.port, timeout=30)
+            kind = {"Content-Type": MANIFEST_TYPE} if body else {"Accept": MANIFEST_TYPE}
+            c.request(method, f"/v2/team/app/manifests/{reference}", body, kind)
+            answer = c.getresponse()
+            return answer.status, answer.read()
+
+        def push_to(name, text):
+            (w.project / "README.md").write_text(text)
+            return w.ok("--json", "push", "--whole", f"{url}:{name}").json("snap.push/1")["manifest"]
+
+        def gc(*options):
+            return w.ok("--json", "remote", "gc", url, *options).json("snap.remote/1")
+
+        w.ok("init")
+        mains = [push_to("main", f"{i}") for i in range(4)]
+        release, trial = push_to("v1", "release"), push_to("trial", "trial")
+        assert len(gc("--keep-last", "2", "--dry-run")["removed"]) == 2 and not p.asked("DELETE")
+        old = ask("GET", mains[0])[1]
+        # Between the two looks at the names somebody gives one to a manifest that would go.
+        p.faults += [Fault("GET", "/tags/list", "none"),
+                     Fault("GET", "/tags/list", "call", fn=lambda: ask("PUT", "again", old))]
+        got = gc("--keep-last", "2")
+        assert all(f.times == 0 for f in p.faults) and len(got["removed"]) == 2, got
+        assert [ask("GET", m)[0] for m in mains] == [200, 404, 200, 200]
+        assert ask("GET", "again") == (200, old)
+        got = gc("--older-than", "1ms", "--keep-tag", "v*")
+        assert {one["name"] for one in got["removed"]} == {"main", "trial", "again", None}, got
+        assert [ask("GET", m)[0] for m in (*mains, trial, release)] == [404] * 5 + [200]
+        assert ask("GET", "v1")[0] == 200 and ask("GET", "main")[0] == 404
 
 
 @test

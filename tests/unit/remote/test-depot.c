@@ -235,6 +235,85 @@ TEST(a_tag_moves_in_one_step_and_only_from_where_it_was_seen)
 	CHECK_EQ(d->ops->delete_manifest(d, "other", &err), -ENOENT);
 }
 
+static bool has(struct depot *d, const struct digest *blob)
+{
+	struct err err = { 0 };
+	uint64_t size;
+
+	return d->ops->has_blob(d, blob, &size, &err) == 1;
+}
+
+/* A manifest whose layers have these types, as text in `out`. */
+static void list_layers(char *out, size_t size, const char *list, const char *const types[],
+			const struct digest blobs[], size_t n)
+{
+	char text[DIGEST_TEXT_SIZE];
+	int at = snprintf(out, size, "{\"%s\":[", list);
+
+	for (size_t i = 0; i < n; i++)
+		at += snprintf(out + at, size - (size_t)at,
+			       "%s{\"mediaType\":\"%s\",\"digest\":\"%s\"}", i > 0 ? "," : "",
+			       types[i], digest_text(&blobs[i], text));
+	snprintf(out + at, size - (size_t)at, "]}");
+}
+
+TEST(gc_opens_manifests_alone_and_each_that_is_one)
+{
+	static const char *const types[] = { "application/vnd.snapcow.index.v1", "x/layer" };
+	CLEANUP(depot_close_p) struct depot *d = open_depot("collect");
+	CLEANUP(buf_done) struct buf large = BUF_INIT;
+	const struct depot_retention what = { 0 };
+	struct digest blobs[2], layer, orphan;
+	struct depot_freed freed;
+	struct err err = { 0 };
+	char inner[512], outer[512];
+
+	/* An index of a pack may be larger than a manifest. */
+	CHECK(buf_extend(&large, DEPOT_MANIFEST_MAX + 1) != NULL);
+	memset(large.data, ' ', large.len);
+	CHECK_OK(depot_put(d, large.data, large.len, &blobs[0], &err), &err);
+	/* A blob that one image has as a layer is the manifest of another. */
+	CHECK_OK(depot_put(d, "layer", 5, &layer, &err), &err);
+	CHECK_OK(depot_put(d, "orphan", 6, &orphan, &err), &err);
+	list_layers(inner, sizeof(inner), "layers", &types[1], &layer, 1);
+	blobs[1] = digest_of(inner, strlen(inner));
+	CHECK_OK(put(d, NULL, inner, NULL, &err), &err);
+	list_layers(outer, sizeof(outer), "layers", types, blobs, 2);
+	CHECK_OK(put(d, "outer", outer, NULL, &err), &err);
+	CHECK_OK(put(d, "inner", inner, NULL, &err), &err);
+	CHECK_OK(d->ops->collect(d, &what, &freed, &err), &err);
+	CHECK(has(d, &layer) && has(d, &blobs[0]) && has(d, &blobs[1]));
+	CHECK(!has(d, &orphan));
+}
+
+TEST(gc_keeps_the_rest_of_an_index_that_lacks_an_image_and_stops_at_one_that_is_damaged)
+{
+	static const char *const types[] = { DEPOT_MANIFEST_TYPE, DEPOT_MANIFEST_TYPE };
+	CLEANUP(depot_close_p) struct depot *d = open_depot("platforms");
+	struct depot_retention what = { 0 };
+	struct digest images[2], layer, index;
+	struct depot_freed freed;
+	struct err err = { 0 };
+	char image[512], text[512];
+
+	CHECK_OK(depot_put(d, "layer", 5, &layer, &err), &err);
+	CHECK_OK(depot_put(d, "{}", 2, &images[0], &err), &err);
+	list_layers(image, sizeof(image), "layers", types, &layer, 1);
+	memcpy(strstr(image, "application"), "zpplication", 11); /* a layer, no manifest */
+	CHECK_OK(depot_put(d, image, strlen(image), &images[1], &err), &err);
+	list_layers(text, sizeof(text), "manifests", types, images, 2);
+	CHECK_OK(depot_put(d, text, strlen(text), &index, &err), &err);
+	what.keep = &index;
+	what.n_keep = 1;
+	CHECK_OK(fdio_swap_file(AT_FDCWD, blob_path("platforms", &images[0]), "[]", 2, 0600, &err),
+		 &err);
+	CHECK_EQ(d->ops->collect(d, &what, &freed, &err), -EBADMSG);
+	CHECK(has(d, &layer) && has(d, &images[1]) && has(d, &index));
+	CHECK_EQ(unlink(blob_path("platforms", &images[0])), 0);
+	CHECK_OK(d->ops->collect(d, &what, &freed, &err), &err);
+	CHECK(has(d, &layer) && has(d, &images[1]) && has(d, &index));
+}
+
 static void check_repository(const char *url, const char *want)
 {
 	AUTO_FREE char *have = signature_repository(url);

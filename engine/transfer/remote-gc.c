@@ -1,0 +1,256 @@
+/*
+ * Which snapshots of a remote stay is decided here, by rules over names and times; that nothing goes which a
+ * name needs is kept by the depot itself (depot.h), which looks at the names for the last time.
+ */
+#include <errno.h>
+#include <fnmatch.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/strlist.h"
+#include "base/vec.h"
+#include "engine/transfer/transfer-i.h"
+
+struct digest_list {
+	struct digest *list; /* owned */
+	size_t n;
+};
+
+struct ruling {
+	const struct engine_remote_gc_options *options;
+	struct depot *depot;
+	int64_t limit; /* pushed before it: old */
+	struct digest_list keep, gone;
+	struct depot_drop *drops; /* owned, with their tags in `tags` */
+	size_t n_drops;
+	struct strlist tags;
+	struct engine_remote_gc *ret;
+	struct meter meter;
+};
+
+static void ruling_done(struct ruling *g)
+{
+	free(g->keep.list);
+	free(g->gone.list);
+	free(g->drops);
+	strlist_done(&g->tags);
+}
+
+static int add_digest(struct digest_list *l, const struct digest *d, struct err *err)
+{
+	if (!VEC_ONE_MORE(l->list, l->n))
+		return err_nomem(err);
+	l->list[l->n++] = *d;
+	return 0;
+}
+
+static bool has_digest(const struct digest_list *l, const struct digest *d)
+{
+	for (size_t i = 0; i < l->n; i++)
+		if (digest_equal(&l->list[i], d))
+			return true;
+	return false;
+}
+
+static bool keeps_all(const struct engine_remote_gc_options *o, const char *tag)
+{
+	for (size_t i = 0; i < o->n_keep_tags; i++)
+		if (fnmatch(o->keep_tags[i], tag, 0) == 0)
+			return true;
+	return o->keep_last == 0 && o->older_than_ms == 0;
+}
+
+/* Does a rule keep what the name meant `n` pushes ago? */
+static bool is_kept(const struct ruling *g, const char *tag, uint64_t n, int64_t pushed)
+{
+	const struct engine_remote_gc_options *o = g->options;
+
+	return keeps_all(o, tag) || (o->keep_last > 0 && n < o->keep_last) ||
+	       (o->older_than_ms > 0 && pushed >= g->limit);
+}
+
+static int add_gone(struct ruling *g, const char *tag, const struct digest *digest, int64_t pushed,
+		    struct err *err)
+{
+	struct engine_remote_gone one = { .pushed = pushed };
+
+	if (!VEC_ONE_MORE(g->ret->gone, g->ret->n_gone))
+		return err_nomem(err);
+	one.name = tag ? strdup(tag) : NULL;
+	digest_text(digest, one.manifest);
+	g->ret->gone[g->ret->n_gone++] = one;
+	return tag && !one.name ? err_nomem(err) : 0;
+}
+
+static int drop_name(struct ruling *g, const char *tag, const struct digest *digest,
+		     struct err *err)
+{
+	if (!VEC_ONE_MORE(g->drops, g->n_drops))
+		return err_nomem(err);
+	g->drops[g->n_drops++] = (struct depot_drop){ .tag = tag, .expect = *digest };
+	return 0;
+}
+
+/* One snapshot that a name means, or meant `n` pushes ago. */
+static int judge(struct ruling *g, const char *tag, uint64_t n, bool keep,
+		 const struct digest *digest, int64_t pushed, struct err *err)
+{
+	int r = add_digest(keep ? &g->keep : &g->gone, digest, err);
+
+	if (r < 0)
+		return r;
+	if (keep) {
+		g->ret->snapshots++;
+		g->ret->names += n == 0;
+		return 0;
+	}
+	r = n == 0 ? drop_name(g, tag, digest, err) : 0;
+	return r < 0 ? r : add_gone(g, n == 0 ? tag : NULL, digest, pushed, err);
+}
+
+/* What a name meant before stands in what cannot be read. */
+static int stop(const struct ruling *g, const char *tag, const char *at, int r,
+		const struct err *why, struct err *err)
+{
+	if (r == -EPROTO)
+		return err_set(err, -ENOTSUP,
+			       "'%s' of '%s' is encrypted, or of a later version: gc cannot "
+			       "see what it needs, and nothing is removed",
+			       tag, g->depot->url);
+	return err_set(err, r,
+		       "gc cannot read '%s' and cannot see what '%s' meant before; nothing is "
+		       "removed: %s",
+		       at, tag, why->code == r ? why->msg : strerror(-r));
+}
+
+/* All that a name means and meant, as far as the remote has it. */
+static int judge_name(struct ruling *g, const char *tag, struct err *err)
+{
+	AUTO_FREE char *next = strdup(tag);
+	bool named = true;
+
+	if (!next)
+		return err_nomem(err);
+	for (uint64_t n = 0; next; n++) {
+		CLEANUP(manifest_snapshot_done) struct manifest_snapshot s = { 0 };
+		CLEANUP(manifest_done) struct manifest m = { 0 };
+		struct digest digest;
+		struct err why = { 0 };
+		bool keep;
+		int r = manifest_get(g->depot, next, &m, NULL, &digest, &why);
+
+		/* The end of what is there. */
+		if (r == -ENOENT)
+			return n > 0 && digest_parse(next, &digest) == 0
+				   ? add_digest(&g->keep, &digest, err)
+				   : 0;
+		/* Something of others, which stays; or damage, which stops the depot's own look. */
+		if (r == -EBADMSG && n == 0)
+			return 0;
+		if (r == 0)
+			r = manifest_get_snapshot(g->depot, &m, NULL, &s, &why);
+		if (r < 0)
+			return stop(g, tag, next, r, &why, err);
+		keep = named && is_kept(g, tag, n, s.pushed);
+		if (n == 0)
+			named = keep; /* a name that goes takes its past along */
+		r = judge(g, tag, n, keep, &digest, s.pushed, err);
+		if (r < 0)
+			return r;
+		free(next);
+		next = TAKE_PTR(s.parent);
+		IGNORE_RESULT(meter_moved(0, &g->meter), "it only shows that something goes on");
+	}
+	return 0;
+}
+
+static int on_tag(const char *tag, void *ctx)
+{
+	return strlist_add(ctx, tag);
+}
+
+/* What another name keeps does not go. */
+static void settle(struct ruling *g)
+{
+	struct engine_remote_gc *ret = g->ret;
+	size_t n = 0, shown = 0;
+
+	for (size_t i = 0; i < g->gone.n; i++)
+		if (!has_digest(&g->keep, &g->gone.list[i]))
+			g->gone.list[n++] = g->gone.list[i];
+	g->gone.n = n;
+	for (size_t i = 0; i < ret->n_gone; i++) {
+		struct digest d;
+
+		if (!ret->gone[i].name && digest_parse(ret->gone[i].manifest, &d) == 0 &&
+		    has_digest(&g->keep, &d))
+			continue;
+		ret->gone[shown++] = ret->gone[i];
+	}
+	ret->n_gone = shown;
+}
+
+static int collect(struct ruling *g, struct err *err)
+{
+	const struct depot_retention what = {
+		.drop = g->drops,
+		.n_drop = g->n_drops,
+		.keep = g->keep.list,
+		.n_keep = g->keep.n,
+		.gone = g->gone.list,
+		.n_gone = g->gone.n,
+		.grace_ms = g->options->grace_ms,
+		.dry = g->options->dry,
+	};
+	struct depot_freed freed;
+	int r = g->depot->ops->collect(g->depot, &what, &freed, err);
+
+	if (r < 0)
+		return r;
+	g->ret->moved = freed.moved;
+	g->ret->blobs = freed.blobs;
+	g->ret->bytes = freed.bytes;
+	g->ret->young = freed.young;
+	g->ret->kept = freed.kept;
+	g->ret->later = freed.later;
+	return 0;
+}
+
+int engine_remote_gc(struct engine *e, const struct engine_remote_gc_options *options,
+		     struct engine_remote_gc *ret, struct err *err)
+{
+	CLEANUP(engine_remote_gc_done) struct engine_remote_gc out = { 0 };
+	CLEANUP(depot_close_p) struct depot *d = NULL;
+	CLEANUP(target_done) struct target t = { 0 };
+	CLEANUP(ruling_done) struct ruling g = { .options = options,
+						 .ret = &out,
+						 .meter = { .lock = PTHREAD_MUTEX_INITIALIZER,
+							    .watch = &options->watch,
+							    .doing = "reading" } };
+	const int64_t now = engine_now();
+	int r = target_find(e, options->remote, &t, err);
+
+	if (options->older_than_ms < (uint64_t)now / 1000000)
+		g.limit = now - (int64_t)options->older_than_ms * 1000000;
+	if (r == 0 && t.name)
+		return err_set(err, -EINVAL,
+			       "'%s' names a snapshot: 'remote gc' works on a whole remote",
+			       options->remote);
+	if (r == 0)
+		r = depot_open(t.url, NULL, &d, err);
+	g.depot = d;
+	if (r == 0)
+		r = d->ops->list_tags(d, on_tag, &g.tags, err);
+	for (size_t i = 0; r == 0 && i < g.tags.n; i++)
+		r = judge_name(&g, g.tags.list[i], err);
+	if (r == 0) {
+		settle(&g);
+		r = collect(&g, err);
+	}
+	if (r < 0)
+		return r;
+	out.remote = TAKE_PTR(t.url);
+	*ret = out;
+	out = (struct engine_remote_gc){ 0 };
+	return 0;
+}
