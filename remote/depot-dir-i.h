@@ -68,3 +68,4 @@ int dir_list_tags(struct depot *d, depot_tag_fn fn, void *ctx, struct err *err);
 int dir_delete_manifest(struct depot *d, const char *reference, struct err *err);
 int dir_collect(struct depot *d, const struct depot_retention *what, struct depot_freed *ret,
 		struct err *err);
+int dir_probe(struct depot *d, depot_tell_fn tell, void *ctx);

@@ -241,6 +241,7 @@ static const struct depot_ops dir_ops = {
 	.list_tags = dir_list_tags,
 	.delete_manifest = dir_delete_manifest,
 	.collect = dir_collect,
+	.probe = dir_probe,
 };
 
 int depot_dir_open(const char *url, const struct depot_config *config, struct depot **ret,

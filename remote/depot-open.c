@@ -14,6 +14,7 @@ static const struct scheme {
 } schemes[] = {
 	{ "dir:", depot_dir_open },
 	{ "oci://", depot_registry_open },
+	{ "oci+http://", depot_registry_open },
 };
 
 static const struct scheme *find_scheme(const char *text)

@@ -13,6 +13,7 @@
 
 /* How long a transfer may stand still, as a duration; for tests and for lines that do. */
 #define STALL_VARIABLE "SNAPCOW_REMOTE_STALL"
+#define INSECURE       "oci+http://"
 
 static void close_registry(struct depot *d)
 {
@@ -37,6 +38,7 @@ static const struct depot_ops ops = {
 	.list_tags = registry_list_tags,
 	.delete_manifest = registry_delete_manifest,
 	.collect = registry_collect,
+	.probe = registry_probe,
 };
 
 /* Docker's own registry is called by one name and answers at another. */
@@ -50,7 +52,9 @@ static const char *api_host(const char *host)
 static int open_http(struct registry *g, const struct depot_config *config, struct err *err)
 {
 	const char *stall = getenv(STALL_VARIABLE);
-	struct http_options o = { .ca_file = config->ca_file, .rate = config->rate };
+	struct http_options o = { .ca_file = config->ca_file,
+				  .rate = config->rate,
+				  .tries = config->tries };
 
 	if (stall && *stall && duration_parse(stall, &o.stall_ms) < 0)
 		return err_set(err, -EINVAL, "'%s' in " STALL_VARIABLE " is no duration", stall);
@@ -62,10 +66,12 @@ int depot_registry_open(const char *url, const struct depot_config *config, stru
 {
 	CLEANUP(reference_done) struct reference ref = { 0 };
 	CLEANUP(depot_close_p) struct depot *d = NULL;
+	const char *scheme = strstr(url, "://");
+	const bool insecure = strncmp(url, INSECURE, sizeof(INSECURE) - 1) == 0;
 	struct registry *g;
 	int r;
 
-	r = reference_parse(strncmp(url, "oci://", 6) == 0 ? url + 6 : url, &ref, err);
+	r = reference_parse(scheme ? scheme + 3 : url, &ref, err);
 	if (r < 0)
 		return r;
 	if (ref.name)
@@ -76,10 +82,12 @@ int depot_registry_open(const char *url, const struct depot_config *config, stru
 		return err_nomem(err);
 	g->depot.ops = &ops;
 	d = &g->depot;
-	r = text_set(&g->origin, err, "http%s://%s", ref.plain || config->plain_http ? "" : "s",
-		     api_host(ref.host));
+	g->local = ref.plain;
+	r = text_set(&g->origin, err, "http%s://%s",
+		     ref.plain || insecure || config->plain_http ? "" : "s", api_host(ref.host));
 	if (r == 0)
-		r = text_set(&g->depot.url, err, "oci://%s/%s", ref.host, ref.repository);
+		r = text_set(&g->depot.url, err, "%s%s/%s", insecure ? INSECURE : "oci://",
+			     ref.host, ref.repository);
 	if (r < 0)
 		return r;
 	g->server = TAKE_PTR(ref.host);

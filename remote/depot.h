@@ -91,6 +91,17 @@ struct depot_freed {
 	bool later;            /* only the server can free bytes, by its own gc */
 };
 
+/* What a try of a depot found, for `doctor`; all borrowed while `tell` runs. */
+enum depot_level { DEPOT_WELL, DEPOT_WEAK, DEPOT_ILL };
+
+struct depot_finding {
+	const char *name; /* of what was tried: "reach", "tls", "login", "push", "clock" */
+	enum depot_level level;
+	const char *detail, *fix; /* what to type or do; fix "": nothing is to be mended */
+};
+
+typedef void (*depot_tell_fn)(const struct depot_finding *f, void *ctx);
+
 struct depot;
 
 struct depot_ops {
@@ -147,6 +158,13 @@ struct depot_ops {
 	 */
 	int (*collect)(struct depot *d, const struct depot_retention *what, struct depot_freed *ret,
 		       struct err *err);
+
+	/*
+	 * Try what a push needs, step by step, and take it back.  Ends at the step without which no
+	 * other can be tried, and then returns a negative errno; `tell` has heard what was
+	 * wrong, and there is no sentence.
+	 */
+	int (*probe)(struct depot *d, depot_tell_fn tell, void *ctx);
 };
 
 /*
@@ -172,6 +190,7 @@ struct depot {
 struct depot_config {
 	uint64_t rate;       /* bytes a second at most; 0: no limit */
 	bool plain_http;     /* a registry without TLS; loopback needs no leave */
+	unsigned tries;      /* of a request that fails; 0: as many as a transfer should have */
 	const char *ca_file; /* NULL: the system's */
 };
 
@@ -183,7 +202,8 @@ bool depot_is_scheme(const char *word);
 
 /*
  * Open what `url` names: "dir:/path", or a registry as "oci://host[:port]/repository" or, as docker
- * writes it, without the scheme if the host has a dot or a port or is localhost.  `config` may be NULL.  Reaches for nothing yet, but for -EINVAL if the url
+ * writes it, without the scheme if the host has a dot or a port or is localhost; "oci+http://" is a
+ * registry without TLS.  `config` may be NULL.  Reaches for nothing yet, but for -EINVAL if the url
  * is none, and -ENOTSUP with a sentence if this build has no such back end.  A directory that is
  * missing is made by the first put.
  */

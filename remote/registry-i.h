@@ -15,6 +15,7 @@ struct registry {
 	char *server;      /* owned: "example.org:5000", what credentials are kept under */
 	char *origin;      /* owned: "https://example.org:5000" */
 	char *repository;  /* owned */
+	bool local;        /* the host is this machine */
 };
 
 static inline struct registry *registry_of(struct depot *d)
@@ -63,6 +64,7 @@ int registry_list_tags(struct depot *d, depot_tag_fn fn, void *ctx, struct err *
 int registry_delete_manifest(struct depot *d, const char *reference, struct err *err);
 int registry_collect(struct depot *d, const struct depot_retention *what, struct depot_freed *ret,
 		     struct err *err);
+int registry_probe(struct depot *d, depot_tell_fn tell, void *ctx);
 
 /* The tags of one page; -EPROTO if it is none.  A non-zero answer of `fn` ends it and is returned. */
 NODISCARD int registry_read_tags(const char *body, size_t len, depot_tag_fn fn, void *ctx);

@@ -9,6 +9,17 @@
 
 #define NAME_WIDTH 13
 
+struct doctor_args {
+	const char *remote;
+};
+
+static const struct opt doctor_opts[] = {
+	OPT_STR(0, "remote", "REMOTE", struct doctor_args, remote,
+		"try this remote instead, its name or address"),
+	OPT_END,
+};
+_Static_assert(sizeof(struct doctor_args) <= CMD_ARGS_MAX, "grow CMD_ARGS_MAX");
+
 static int print_json(const struct invocation *inv, const struct engine_diagnosis *d,
 		      struct err *err)
 {
@@ -130,11 +141,16 @@ static void look_at_agents(const struct invocation *inv, struct engine_diagnosis
 static int doctor_run(struct invocation *inv, struct err *err)
 {
 	const struct engine_options options = { .dir = inv->dir, .store = inv->store };
+	const struct doctor_args *args = inv->args;
 	struct engine_diagnosis diagnosis;
 	int r = 0;
 
-	engine_doctor(&options, &diagnosis);
-	look_at_agents(inv, &diagnosis);
+	if (args->remote) {
+		engine_doctor_remote(&options, args->remote, &diagnosis);
+	} else {
+		engine_doctor(&options, &diagnosis);
+		look_at_agents(inv, &diagnosis);
+	}
 	if (inv->json)
 		r = print_json(inv, &diagnosis, err);
 	else
@@ -152,8 +168,11 @@ const struct command cmd_doctor = {
 	    "Checks FUSE, what sandboxes need, the store, the daemon and its mounts, and runs one\n"
 	    "command that does nothing in a sandbox. Changes nothing. The status is 13 if\n"
 	    "something is missing that everybody needs, or if no run can start; -q prints only\n"
-	    "problems.\n",
-	.examples = "doctor\ndoctor --json\n",
+	    "problems. With --remote it tries that remote as a push and a fetch would: whether it\n"
+	    "answers, its certificate, the login, permission to read and write, its clock and latency;\n"
+	    "what it makes there for that, it takes back.\n",
+	.examples = "doctor\ndoctor --json\ndoctor --remote origin\n",
+	.opts = doctor_opts,
 	.no_engine = true,
 	.run = doctor_run,
 };

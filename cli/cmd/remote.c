@@ -10,11 +10,13 @@
 struct remote_args {
 	uint64_t count, keep_last, older_than, grace;
 	struct opt_list keep_tags;
-	bool dry_run;
+	bool insecure, dry_run;
 };
 
 static const struct opt remote_opts[] = {
 	OPT_U64('n', "count", "N", struct remote_args, count, "log: at most so many"),
+	OPT_FLAG(0, "insecure", struct remote_args, insecure,
+		 "add: a registry without TLS; the network can read and change what travels"),
 	OPT_U64(0, "keep-last", "N", struct remote_args, keep_last,
 		"gc: keep the last N snapshots of each name"),
 	OPT_DURATION(0, "older-than", "TIME", struct remote_args, older_than,
@@ -71,11 +73,15 @@ static int print_remotes(struct invocation *inv, const char *act, const char *on
 
 static int add(struct invocation *inv, struct err *err)
 {
+	const struct remote_args *args = inv->args;
+	struct engine_remote_add_options o = { .insecure = args->insecure };
 	int r;
 
 	if (inv->n_words != 3)
 		return usage(inv, "'remote add' needs NAME and URL", err);
-	r = engine_remote_add(inv->engine, inv->words[1], inv->words[2], err);
+	o.name = inv->words[1];
+	o.url = inv->words[2];
+	r = engine_remote_add(inv->engine, &o, err);
 	if (r == -EEXIST)
 		cmd_hint_words(inv, "remote rm", (const char *[]){ inv->words[1], NULL });
 	return r < 0 ? r : print_remotes(inv, "add", inv->words[1], err);

@@ -38,3 +38,10 @@ void doctor_finds(struct engine_diagnosis *d, enum engine_health health, const c
 
 /* Whatever is wrong is a finding, also with the directory and the store that `options` name. */
 void engine_doctor(const struct engine_options *options, struct engine_diagnosis *ret);
+
+/*
+ * Try a remote (its name or its url) as a push and a fetch would: address, reach, tls, login, push, pull,
+ * clock, latency, as far as it has them.  What is made there for that is removed again.
+ */
+void engine_doctor_remote(const struct engine_options *options, const char *remote,
+			  struct engine_diagnosis *ret);

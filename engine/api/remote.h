@@ -27,8 +27,13 @@ void engine_remotes_done(struct engine_remotes *r);
 
 NODISCARD int engine_remotes(struct engine *e, struct engine_remotes *ret, struct err *err);
 
+struct engine_remote_add_options {
+	const char *name, *url;
+	bool insecure; /* a registry without TLS; its address then begins with oci+http:// */
+};
+
 /* -EEXIST if there is one of that name, -EINVAL if name or url cannot be one. */
-NODISCARD int engine_remote_add(struct engine *e, const char *name, const char *url,
+NODISCARD int engine_remote_add(struct engine *e, const struct engine_remote_add_options *o,
 				struct err *err);
 /* -ENOENT with a sentence.  What the remote holds stays there. */
 NODISCARD int engine_remote_remove(struct engine *e, const char *name, struct err *err);

@@ -128,21 +128,37 @@ static int check_name(const char *name, struct err *err)
 	return 0;
 }
 
-int engine_remote_add(struct engine *e, const char *name, const char *url, struct err *err)
+/* The address as it is written down; owned. */
+static int choose_url(const struct engine_remote_add_options *o, char **ret, struct err *err)
+{
+	const char *rest = strncmp(o->url, "oci://", 6) == 0 ? o->url + 6 : o->url;
+
+	if (!o->insecure)
+		return text_set(ret, err, "%s", o->url);
+	if (depot_is_url(rest))
+		return err_set(err, -EINVAL,
+			       "option '--insecure': only a registry (oci://) can be without TLS");
+	return text_set(ret, err, "oci+http://%s", rest);
+}
+
+int engine_remote_add(struct engine *e, const struct engine_remote_add_options *o, struct err *err)
 {
 	CLEANUP(engine_remotes_done) struct engine_remotes all = { 0 };
 	CLEANUP(depot_close_p) struct depot *d = NULL;
-	int r = check_name(name, err);
+	AUTO_FREE char *url = NULL;
+	int r = check_name(o->name, err);
 
+	if (r == 0)
+		r = choose_url(o, &url, err);
 	if (r == 0)
 		r = depot_open(url, NULL, &d, err);
 	if (r == 0)
 		r = engine_remotes(e, &all, err);
 	if (r < 0)
 		return r;
-	if (find(&all, name, strlen(name)))
-		return err_set(err, -EEXIST, "there is a remote '%s' already", name);
-	r = add_remote(&all, name, url, err);
+	if (find(&all, o->name, strlen(o->name)))
+		return err_set(err, -EEXIST, "there is a remote '%s' already", o->name);
+	r = add_remote(&all, o->name, url, err);
 	return r < 0 ? r : save_remotes(e, &all, err);
 }
 
