@@ -191,6 +191,7 @@ extern const struct command
     cmd_rollback,
     cmd_run,
     cmd_runs,
+    cmd_serve,
     cmd_ship,
     cmd_show,
     cmd_snapshot,

@@ -96,31 +96,49 @@ static int moved(const struct depot_watch *watch, uint64_t bytes)
 	return watch && watch->moved ? watch->moved(bytes, watch->ctx) : 0;
 }
 
+/* The next `n` bytes to send, in `room` or where they are. */
+static int take_bytes(const struct depot_bytes *from, uint64_t at, void *room, size_t n,
+		      const void **ret, struct err *err)
+{
+	ssize_t got;
+	int r;
+
+	*ret = room;
+	if (from->read) {
+		r = from->read(room, n, from->ctx);
+		return r < 0 ? err_set(err, r, "a blob broke off: %s", strerror(-r)) : 0;
+	}
+	if (from->fd < 0) {
+		*ret = (const char *)from->data + at;
+		return 0;
+	}
+	got = fdio_pread(from->fd, room, n, (off_t)at);
+	if (got < 0)
+		return err_set(err, (int)got, "reading a blob: %s", strerror((int)-got));
+	return (size_t)got < n ? err_set(err, -EBADMSG, "a blob became shorter while it was sent")
+			       : 0;
+}
+
 /* Copy to `fd` and check that the bytes have that digest: what is stored is never wrong. */
 static int copy_bytes(const struct depot_bytes *from, int fd, const struct digest *blob,
 		      const struct depot_watch *watch, struct err *err)
 {
 	CLEANUP(buf_done) struct buf buf = BUF_INIT;
-	void *room = from->fd >= 0 ? buf_extend(&buf, COPY_SIZE) : NULL;
+	void *room = buf_extend(&buf, COPY_SIZE);
 	struct digest have;
 	struct sha256 sha;
 	uint64_t at;
-	int r;
 
-	if (from->fd >= 0 && !room)
+	if (!room)
 		return err_nomem(err);
 	sha256_begin(&sha);
 	for (at = 0; at < from->size;) {
 		size_t n = from->size - at < COPY_SIZE ? (size_t)(from->size - at) : COPY_SIZE;
-		const void *data = from->fd >= 0 ? room : (const char *)from->data + at;
-		ssize_t got = (ssize_t)n;
+		const void *data;
+		int r = take_bytes(from, at, room, n, &data, err);
 
-		if (from->fd >= 0)
-			got = fdio_pread(from->fd, room, n, (off_t)at);
-		if (got < 0)
-			return err_set(err, (int)got, "reading a blob: %s", strerror((int)-got));
-		if ((size_t)got < n)
-			return err_set(err, -EBADMSG, "a blob became shorter while it was sent");
+		if (r < 0)
+			return r;
 		sha256_add(&sha, data, n);
 		r = fdio_write(fd, data, n);
 		if (r < 0)

@@ -15,6 +15,7 @@ static const struct scheme {
 	{ "dir:", depot_dir_open },
 	{ "oci://", depot_registry_open },
 	{ "oci+http://", depot_registry_open },
+	{ "ssh://", depot_ssh_open },
 };
 
 static const struct scheme *find_scheme(const char *text)
@@ -54,5 +55,6 @@ int depot_open(const char *url, const struct depot_config *config, struct depot 
 	if (reference_has_host(url))
 		return depot_registry_open(url, config, ret, err);
 	return err_set(err, -EINVAL,
-		       "'%s' is no address of a remote: it begins with dir: or oci://", url);
+		       "'%s' is no address of a remote: it begins with dir:, oci:// or ssh://",
+		       url);
 }

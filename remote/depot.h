@@ -51,11 +51,16 @@ struct depot_watch {
 	void *ctx;
 };
 
-/* Bytes to send: the file `fd` from its first byte, or `data` if fd is -1.  Sent again on a retry. */
+/*
+ * Bytes to send: the file `fd` from its first byte, or `data` if fd is -1.  Sent again on a retry.
+ * `read`, if it is set, gives them instead, in order and once: only a directory takes that.
+ */
 struct depot_bytes {
 	int fd;
 	const void *data;
 	uint64_t size;
+	int (*read)(void *to, size_t len, void *ctx); /* all of `len`, or a negative errno */
+	void *ctx;
 };
 
 /* Takes what arrives, in order; a negative answer ends the transfer with that code. */
@@ -203,7 +208,7 @@ bool depot_is_scheme(const char *word);
 /*
  * Open what `url` names: "dir:/path", or a registry as "oci://host[:port]/repository" or, as docker
  * writes it, without the scheme if the host has a dot or a port or is localhost; "oci+http://" is a
- * registry without TLS.  `config` may be NULL.  Reaches for nothing yet, but for -EINVAL if the url
+ * registry without TLS, "ssh://[user@]host[:port]/path" a directory of another machine.  `config` may be NULL.  Reaches for nothing yet, but for -EINVAL if the url
  * is none, and -ENOTSUP with a sentence if this build has no such back end.  A directory that is
  * missing is made by the first put.
  */
@@ -214,6 +219,8 @@ DEFINE_CLEANUP(struct depot *, depot_close)
 
 /* Back ends, for depot_open(). */
 NODISCARD int depot_dir_open(const char *url, const struct depot_config *config, struct depot **ret,
+			     struct err *err);
+NODISCARD int depot_ssh_open(const char *url, const struct depot_config *config, struct depot **ret,
 			     struct err *err);
 NODISCARD int depot_registry_open(const char *url, const struct depot_config *config,
 				  struct depot **ret, struct err *err);

@@ -160,8 +160,9 @@ const struct command cmd_remote = {
 	.opts = remote_opts,
 	.preset = remote_preset,
 	.details =
-	    "URL is dir:/path, a directory of its own (an OCI image layout), or\n"
-	    "oci://host[:port]/repository, a registry. Names are kept in remotes.json beside\n"
+	    "URL is dir:/path, a directory of its own (an OCI image layout);\n"
+	    "oci://host[:port]/repository, a registry; or ssh://[user@]host[:port]/path, a directory\n"
+	    "of another machine that has snapcow. Names are kept in remotes.json beside\n"
 	    "config.yaml, for all stores of this user; no password is among them. `remote log` lists\n"
 	    "what a remote has under each name or, with NAME, what that name meant before.\n"
 	    "\n"

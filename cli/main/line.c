@@ -43,6 +43,7 @@ const struct command *const commands[] = {
 	&cmd_pull,
 	&cmd_fetch,
 	&cmd_remote,
+	&cmd_serve,
 	&cmd_diff,
 	&cmd_compare,
 	&cmd_promote,

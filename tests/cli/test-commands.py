@@ -491,6 +491,7 @@ QUIET = (
     (rf"{ID}\n", "fetch", "dir:DEPOT"),
     (rf"{ID}\n", "pull", "dir:DEPOT"),
     ("", "remote", "add", "origin", "dir:DEPOT"),
+    ("SNAPDEP1", "serve"),
     (r"/\S+\n", "projects"),
     ("", "check"),
     ("", "audit", "verify"),

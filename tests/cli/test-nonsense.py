@@ -61,6 +61,7 @@ ANYWHERE = {
     "mcp",
     "profile",
     "remote",
+    "serve",
     "tasks",
     "ui",
     "version",

@@ -119,6 +119,7 @@ def look_at_clones(w, judge):
     judge("write", "try:README.md", "--content", "one two")
     judge("edit", "try:README.md", "--old", "two", "--new", "three")
     judge("mcp")
+    judge("serve")
     judge("top", "-n", "1")
     judge("tasks")
     for args in (("a.example:443", "try"), ("--list", "try"), ("--remove", "a.example:443", "try")):
