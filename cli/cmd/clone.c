@@ -7,6 +7,7 @@
 #include "base/strlist.h"
 #include "cli/progress.h"
 #include "cli/show/clones.h"
+#include "cli/show/fetched.h"
 #include "engine/api/history.h"
 #include "engine/api/since.h"
 
@@ -75,7 +76,8 @@ static void set_left_out(struct json j, const struct engine_taken *t)
 }
 
 static int print_json(const struct invocation *inv, const struct engine_clones *c,
-		      const struct engine_taken *taken, struct err *err)
+		      const struct engine_taken *taken, const struct engine_fetched *fetched,
+		      struct err *err)
 {
 	const struct clone_args *args = inv->args;
 	CLEANUP(json_done) struct json_doc doc = { 0 };
@@ -95,6 +97,8 @@ static int print_json(const struct invocation *inv, const struct engine_clones *
 	set_strays(json_set_array(j, "warnings"), c->strays, c->n_strays);
 	if (args->root)
 		set_left_out(j, taken);
+	if (fetched->name)
+		fetched_set(json_set_object(j, "fetched"), fetched);
 	json_set_uint(j, "elapsed_ms", c->elapsed_ms);
 	return json_print(&doc, inv->out, err);
 }
@@ -188,6 +192,23 @@ static int take_machine(const struct invocation *inv, struct engine_taken *ret, 
 	return engine_take(inv->engine, &options, ret, err);
 }
 
+/* With a word it is a clone of what a remote has. */
+static int check_words(const struct invocation *inv, struct err *err)
+{
+	const struct clone_args *args = inv->args;
+
+	if (inv->n_words == 0)
+		return 0;
+	if (args->from || args->root || args->lazy)
+		return err_set(err, -EINVAL,
+			       "a clone of '%s' takes neither --from nor --root nor --lazy",
+			       inv->words[0]);
+	if (args->name && inv->n_words > 1)
+		return err_set(err, -EINVAL, "the clone has two names: '%s' and '%s'", args->name,
+			       inv->words[1]);
+	return 0;
+}
+
 static int check(const struct invocation *inv, struct err *err)
 {
 	const struct clone_args *args = inv->args;
@@ -200,12 +221,12 @@ static int check(const struct invocation *inv, struct err *err)
 		return err_set(err, -EINVAL, "option '--include-mount' needs '--root'");
 	if (args->root && args->from)
 		return err_set(err, -EINVAL, "options '--root' and '--from' exclude each other");
-	return 0;
+	return check_words(inv, err);
 }
 
-/* What the clone is made of, where that must be captured first. */
+/* What the clone is made of, where that must be brought or captured first. */
 static int prepare(struct invocation *inv, struct engine_clone_options *o,
-		   struct engine_taken *taken, struct err *err)
+		   struct engine_taken *taken, struct engine_fetched *fetched, struct err *err)
 {
 	const struct clone_args *args = inv->args;
 	int r = 0;
@@ -213,7 +234,12 @@ static int prepare(struct invocation *inv, struct engine_clone_options *o,
 	if (args->root) {
 		r = take_machine(inv, taken, err);
 		o->from = taken->snapshot.id;
+	} else if (inv->n_words > 0) {
+		r = fetched_bring(inv, inv->words[0], fetched, err);
+		o->from = fetched->snapshot.id;
 	}
+	if (inv->n_words > 1)
+		o->name = inv->words[1];
 	return r;
 }
 
@@ -223,6 +249,7 @@ static int clone_run(struct invocation *inv, struct err *err)
 	const struct clone_args *args = inv->args;
 	const int strict = clones_durability(args->durability, true, err);
 	CLEANUP(engine_taken_done) struct engine_taken taken = { 0 };
+	CLEANUP(engine_fetched_done) struct engine_fetched fetched = { 0 };
 	struct engine_clone_options options = {
 		.name = args->name,
 		.from = args->from,
@@ -236,6 +263,7 @@ static int clone_run(struct invocation *inv, struct err *err)
 		.lazy = args->lazy,
 		.watch = progress_watch(inv->progress),
 	};
+	bool brought;
 	int r;
 
 	if (strict < 0)
@@ -243,10 +271,12 @@ static int clone_run(struct invocation *inv, struct err *err)
 	r = check(inv, err);
 	if (r < 0)
 		return r;
-	r = prepare(inv, &options, &taken, err);
+	r = prepare(inv, &options, &taken, &fetched, err);
+	brought = r == 0;
 	r = r < 0 ? r : engine_clone(inv->engine, &options, &clones, err);
 	progress_done(inv->progress);
-	hint(inv, r);
+	if (r < 0 && brought)
+		hint(inv, r);
 	if (r < 0)
 		return r;
 	warn(&clones);
@@ -258,7 +288,7 @@ static int clone_run(struct invocation *inv, struct err *err)
 	if (args->fsmonitor)
 		set_up_git(inv, &clones);
 	if (inv->json)
-		return print_json(inv, &clones, &taken, err);
+		return print_json(inv, &clones, &taken, &fetched, err);
 	print_human(inv, &clones);
 	return CMD_OK;
 }
@@ -271,8 +301,11 @@ const struct command cmd_clone = {
 	.preset = clone_preset,
 	.details =
 	    "What is written in it changes nothing else. `Here` is the clone that holds the current\n"
-	    "directory, else the project.\n",
+	    "directory, else the project. With REMOTE/NAME, what the remote has under that name is\n"
+	    "fetched first (`fetch`), and the clone is one of that.\n",
+	.words = "[REMOTE/NAME [CLONE]]",
+	.max_words = 2,
 	.examples =
-	    "clone --root -n box\nclone --from @-1 --count 8 -n agent --ttl 2h --quota 2G\n",
+	    "clone --root -n box\nclone origin/main theirs\nclone --from @-1 --count 8 -n agent --ttl 2h --quota 2G\n",
 	.run = clone_run,
 };

@@ -34,7 +34,7 @@ static int fetch_run(struct invocation *inv, struct err *err)
 	int r = engine_fetch(inv->engine, &options, &fetched, err);
 
 	progress_done(inv->progress);
-	fetched_hint(inv, r);
+	fetched_hint(inv, options.from, r);
 	if (r < 0)
 		return r;
 	if (inv->json)

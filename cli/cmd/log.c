@@ -7,10 +7,12 @@
 #include "cli/pager.h"
 #include "cli/show/graph.h"
 #include "cli/show/receipts.h"
+#include "cli/show/remote-log.h"
 #include "cli/show/steps.h"
 #include "cli/show/versions.h"
 #include "cli/unborn.h"
 #include "engine/api/clone.h"
+#include "engine/api/remote.h"
 #include "engine/api/service.h"
 
 struct log_args {
@@ -296,6 +298,26 @@ static int log_file(const struct invocation *inv, struct err *err)
 			n > 0 ? inv->words[inv->n_before] : NULL, err);
 }
 
+/* A word that is no clone may be a remote, or a snapshot of one; 1: it was. */
+static int try_remote(struct invocation *inv, int *ret, struct err *err)
+{
+	const struct log_args *args = inv->args;
+	struct err why = { 0 };
+
+	/* What has a slash and no colon is rather a path. */
+	if (inv->n_words != 1 || (strchr(inv->words[0], '/') && !strchr(inv->words[0], ':')) ||
+	    !engine_remote_is(inv->engine, inv->words[0]))
+		return 0;
+	if (args->graph || args->agent || args->all || args->meta.n > 0)
+		*ret = err_set(&why, -EINVAL,
+			       "'log' of a remote takes neither --graph nor --agent nor --all nor "
+			       "--meta");
+	else
+		*ret = remote_log_print(inv, inv->words[0], args->count, &why);
+	*err = why;
+	return 1;
+}
+
 static int log_run(struct invocation *inv, struct err *err)
 {
 	CLEANUP(engine_history_done) struct engine_history h = { 0 };
@@ -319,6 +341,8 @@ static int log_run(struct invocation *inv, struct err *err)
 	}
 	engine_revive(inv->engine);
 	r = load(inv, clone, &h, &v, err);
+	if ((r == -ENOENT || r == -ENXIO || r == -EINVAL) && try_remote(inv, &of_file, err) == 1)
+		return of_file;
 	if (r == -ENOENT && inv->n_words > 0) {
 		r = try_path(inv, r, &of_file, err);
 		return r < 0 ? r : of_file;
@@ -355,7 +379,7 @@ const struct command cmd_log = {
 	.name = "log",
 	.group = "Snapshots",
 	.summary = "list the snapshots of the project or a clone, newest first",
-	.words = "[CLONE | PATH]",
+	.words = "[CLONE | REMOTE[:NAME] | PATH]",
 	.max_words = 1,
 	.takes_rest = true,
 	.opts = log_opts,
@@ -364,7 +388,8 @@ const struct command cmd_log = {
 	    "snapshots, which snap takes before a clone, a run, a rollback or a promotion; --all\n"
 	    "lists them, and one with a tag is always listed. The result of a promotion, a\n"
 	    "rollback or an undo shows its id in brackets, for `undo`. -q prints ids alone.\n"
-	    "A word that names no clone is a PATH: the versions of that file, each with the run,\n"
+	    "A word that names a remote lists its snapshots, as `remote log` does.\n"
+	    "A word that names neither is a PATH: the versions of that file, each with the run,\n"
 	    "agent, promotion or person that made it; `log CLONE -- PATH` begins at a clone or\n"
 	    "any other state. -L 10,20:PATH lists the versions that changed those lines.\n",
 	.examples =

@@ -146,7 +146,7 @@ static int pull_run(struct invocation *inv, struct err *err)
 	if (r == 0 && (!changed || args->replace))
 		r = apply(inv, &p, err);
 	progress_done(inv->progress);
-	fetched_hint(inv, r);
+	fetched_hint(inv, options.from, r);
 	if (r < 0)
 		return r;
 	if (changed && !args->replace)

@@ -16,6 +16,7 @@
 #include "cli/out.h"
 #include "cli/progress.h"
 #include "cli/show/clones.h"
+#include "cli/show/fetched.h"
 #include "cli/show/questions.h"
 #include "cli/show/refusals.h"
 #include "cli/show/runs.h"
@@ -79,12 +80,22 @@ static int join_net(const struct opt_list *given, char **ret, struct err *err)
 	return *ret ? 0 : err_nomem(err);
 }
 
+/* No clone has a name with ':' or '/'. */
+static bool names_remote(const struct invocation *inv)
+{
+	const struct run_args *args = inv->args;
+
+	return inv->command == &cmd_run && inv->n_before > 0 && !args->root &&
+	       strpbrk(inv->words[0], ":/") && engine_remote_is(inv->engine, inv->words[0]);
+}
+
 /* With --root, what is no clone is a directory or a state to make one of. */
 static bool names_clone(const struct invocation *inv)
 {
 	const struct run_args *args = inv->args;
 
-	return inv->n_before > 0 && (!args->root || engine_has_clone(inv->engine, inv->words[0]));
+	return inv->n_before > 0 && !names_remote(inv) &&
+	       (!args->root || engine_has_clone(inv->engine, inv->words[0]));
 }
 
 static void choose_root(const struct invocation *inv, struct engine_run_options *o)
@@ -450,6 +461,7 @@ int run_go(struct invocation *inv, struct engine_waiting **waits, struct engine_
 				   ? NULL
 				   : engine_clone_here(inv->engine);
 	CLEANUP(prompt_done) struct prompt asked = { .inv = inv, .terminal = -1 };
+	CLEANUP(engine_fetched_done) struct engine_fetched fetched = { 0 };
 	AUTO_FREE char *net = NULL;
 	struct engine_run_options options;
 	int r;
@@ -464,6 +476,10 @@ int run_go(struct invocation *inv, struct engine_waiting **waits, struct engine_
 	if (r < 0)
 		return r;
 	r = run_words(inv, &words, err);
+	if (r == 0 && names_remote(inv)) {
+		r = fetched_bring(inv, inv->words[0], &fetched, err);
+		options.from = fetched.snapshot.id;
+	}
 	if (r < 0)
 		return r;
 	/* The snippet has come from there, and nothing is left of it. */
@@ -551,7 +567,8 @@ const struct command cmd_run = {
 	    "the project's own path, the host's programs read-only, an empty /tmp and home, and\n"
 	    "no network. A clone of yours is saved first as an automatic snapshot (`log --all\n"
 	    "CLONE`); a rollback to that undoes everything that the command did. 0 means\n"
-	    "unlimited. Unset limits come from the profile 'default'.\n"
+	    "unlimited. Unset limits come from the profile 'default'. REMOTE/NAME as CLONE is\n"
+	    "fetched, and the command runs on a throw-away clone of it.\n"
 	    "\n"
 	    "With --root the clone is a whole root file system: the command's /, in which it is\n"
 	    "root, rootless outside. CLONE is then a clone, a directory that holds such a system\n"

@@ -4,6 +4,7 @@
 
 #include "base/size.h"
 #include "cli/out.h"
+#include "cli/progress.h"
 
 void fetched_set(struct json j, const struct engine_fetched *f)
 {
@@ -43,10 +44,26 @@ void fetched_print(const struct invocation *inv, const struct engine_fetched *f)
 		duration_format(f->elapsed_ms, time));
 }
 
-void fetched_hint(struct invocation *inv, int r)
+int fetched_bring(struct invocation *inv, const char *from, struct engine_fetched *ret,
+		  struct err *err)
+{
+	const struct engine_fetch_options options = { .from = from,
+						      .watch = progress_watch(inv->progress) };
+	struct invocation aside = *inv;
+	int r = engine_fetch(inv->engine, &options, ret, err);
+
+	progress_done(inv->progress);
+	fetched_hint(inv, from, r);
+	aside.out = stderr;
+	if (r == 0 && !inv->quiet && !inv->json)
+		fetched_print(&aside, ret);
+	return r;
+}
+
+void fetched_hint(struct invocation *inv, const char *from, int r)
 {
 	if (r != -ENOENT)
 		return;
 	cmd_hint(inv, "remote list");
-	cmd_hint_words(inv, "remote log", (const char *[]){ inv->words[0], NULL });
+	cmd_hint_words(inv, "remote log", (const char *[]){ from, NULL });
 }

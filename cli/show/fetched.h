@@ -33,8 +33,15 @@
 
 void fetched_set(struct json j, const struct engine_fetched *f);
 
+/*
+ * For commands that go on with what came: fetch `from`, say so on stderr unless quiet.  The caller frees
+ * *ret.
+ */
+NODISCARD int fetched_bring(struct invocation *inv, const char *from, struct engine_fetched *ret,
+			    struct err *err);
+
 /* "fetched  0c4f11d2 as origin/main  80,000 files, received 84 MiB, in 2.1 s" */
 void fetched_print(const struct invocation *inv, const struct engine_fetched *f);
 
 /* What to run next if there is no such remote or name. */
-void fetched_hint(struct invocation *inv, int r);
+void fetched_hint(struct invocation *inv, const char *from, int r);

@@ -38,6 +38,12 @@ NODISCARD int engine_remote_add(struct engine *e, const struct engine_remote_add
 /* -ENOENT with a sentence.  What the remote holds stays there. */
 NODISCARD int engine_remote_remove(struct engine *e, const char *name, struct err *err);
 
+/*
+ * Is it REMOTE, REMOTE:NAME or REMOTE/NAME with a remote that is written down, or an address?  Reaches for
+ * nothing.
+ */
+bool engine_remote_is(struct engine *e, const char *text);
+
 /* Progress counts bytes that move; `total` is 0 until it is known. */
 struct engine_push_options {
 	const char

@@ -240,7 +240,8 @@ int target_find(struct engine *e, const char *text, struct target *ret, struct e
 {
 	CLEANUP(target_done) struct target t = { 0 };
 	const bool url = depot_is_url(text);
-	const size_t len = url ? url_len(text) : strcspn(text, ":");
+	/* REMOTE/NAME is what a fetch calls it here, and means the same. */
+	const size_t len = url ? url_len(text) : strcspn(text, ":/");
 	int r = 0;
 
 	if (url) {
@@ -251,7 +252,7 @@ int target_find(struct engine *e, const char *text, struct target *ret, struct e
 	}
 	if (r < 0)
 		return r;
-	if (text[len] == ':') {
+	if (text[len] != '\0') {
 		if (!depot_tag_valid(text + len + 1))
 			return err_set(err, -EINVAL,
 				       "'%.130s' cannot be a name there: letters, digits, '.', '_' "
@@ -264,4 +265,12 @@ int target_find(struct engine *e, const char *text, struct target *ret, struct e
 	*ret = t;
 	t = (struct target){ 0 };
 	return 0;
+}
+
+bool engine_remote_is(struct engine *e, const char *text)
+{
+	CLEANUP(target_done) struct target t = { 0 };
+	struct err ignored = { 0 };
+
+	return target_find(e, text, &t, &ignored) == 0;
 }

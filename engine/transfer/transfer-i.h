@@ -13,7 +13,7 @@
 
 #define TRANSFER_NAME "latest" /* where none is given */
 
-/* REMOTE[:NAME] as it was meant. */
+/* REMOTE[:NAME] or REMOTE/NAME as it was meant. */
 struct target {
 	char *remote; /* owned; the name of the remote; NULL: none has this url */
 	char *url;    /* owned */

@@ -455,6 +455,35 @@ def a_full_disk_of_the_fetcher_is_said_and_the_fetch_goes_on_with_more_room(w: W
 
 
 @test
+def a_clone_or_a_run_of_what_a_remote_has_is_one_command(w: World):
+    needs_fuse()
+    w.ok("init")
+    w.ok("remote", "add", "origin", depot(w))
+    w.ok("push", "origin:main")
+    o = Other(w)
+    path = Path(o.ok("-q", "clone", "origin/main", "theirs").out.decode().strip())
+    assert path.name == "theirs" and (path / "README.md").read_text() == "first\n"
+    assert not any(o.project.iterdir()), "the project was touched"
+    (w.project / "README.md").write_text("second\n")
+    w.ok("push", "origin:main")
+    # Each time what is there now; the clone before keeps what it had.
+    got = o.ok("--json", "clone", f"{depot(w)}:main", "-n", "again").json("snap.clone/1")
+    assert got["fetched"]["name"] == "main" and got["base"] == got["fetched"]["snapshot"], got
+    assert (Path(got["path"]) / "README.md").read_text() == "second\n"
+    assert (path / "README.md").read_text() == "first\n"
+    done = o.ok("run", "origin/main", "--", "sh", "-c", "cat README.md; echo x >made")
+    assert done.out == b"second\n" and b"fetched" in done.err, done
+    assert not (o.project / "made").exists()
+    o.snap("clone", "origin/none").fails(4, "nothing with the name 'none'", "hint: snapcow remote list")
+    o.snap("clone", "nobody/main").fails(4, "no remote 'nobody'")
+    o.snap("clone", "origin/main", "a", "-n", "b").fails(2, "two names")
+    o.snap("clone", "origin/main", "--lazy").fails(2, "takes neither --from nor --root nor --lazy")
+    o.snap("run", "origin/none", "--", "true").fails(125, "nothing with the name 'none'")
+    o.snap("run", "--rm", "origin/main", "--", "true").fails(2, "--rm")
+    o.end()
+
+
+@test
 def skopeo_reads_and_copies_it(w: World):
     if not shutil.which("skopeo"):
         raise Skip("skopeo is not installed")
@@ -485,6 +514,15 @@ def remotes_have_names(w: World):
     w.snap("push", "--jobs", "9", "origin").fails(2, "at most 4 jobs")
     w.ok("push", "--jobs", "1", "origin")
     assert w.ok("-q", "remote", "log", "origin").out.startswith(b"sha256:")
+    # `log` knows remotes too; a clone of that name comes first, and `--` means a file.
+    for word in ("origin", "origin:latest", f"{depot(w)}:latest"):
+        assert w.ok("log", word).out == w.ok("remote", "log", word).out != b"", word
+        assert w.ok("--json", "log", word).json("snap.remote/1")["act"] == "log"
+    w.snap("log", "origin:none").fails(4, "nothing with the name 'none'")
+    w.snap("log", "--graph", "origin").fails(2)
+    w.snap("log", "--all", "origin").fails(2, "'log' of a remote takes neither")
+    (w.project / "origin").write_text("a file\n")
+    assert b"origin" not in w.ok("-q", "log", "--", "origin").out
     w.ok("remote", "rm", "origin")
     w.snap("remote", "rm", "origin").fails(4, "no remote 'origin'")
 

@@ -102,8 +102,14 @@ def look_at_snapshots(w, judge):
     judge("push", f"dir:{w.top}/depot:v1")
     judge("fetch", f"dir:{w.top}/depot:v1")
     judge("pull", f"dir:{w.top}/depot:v1")
-    for args in (("add", "origin", f"dir:{w.top}/depot"), ("list",), ("log", "origin"), ("log", "origin:v1"), ("rm", "origin")):
+    for args in (("add", "origin", f"dir:{w.top}/depot"), ("list",), ("log", "origin"), ("log", "origin:v1")):
         judge("remote", *args)
+    judge("clone", "origin/v1", "theirs")
+    judge("rm", "theirs", "--force")
+    judge("doctor", "--remote", "origin")
+    judge("remote", "gc", "origin", "--keep-last", "1", "--dry-run")
+    judge("remote", "gc", "origin", "--older-than", "1ms", "--grace", "0")
+    judge("remote", "rm", "origin")
 
 
 def look_at_clones(w, judge):
