@@ -108,6 +108,7 @@ OWNER = {
     r"microhttpd\.h": "cli/http",
     r"gnutls/.+\.h": "runner/net",
     r"curl/.+\.h": "remote",
+    r"(nats/.+|nats)\.h": "remote",
     r"(cmocka|cmocka_\w+)\.h": "tests",
 }
 

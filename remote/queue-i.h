@@ -1,0 +1,73 @@
+/*
+ * queue-i.h - what the files of a queue share.
+ */
+#pragma once
+
+#include "base/json.h"
+#include "remote/nats.h"
+#include "remote/queue.h"
+
+#define QUEUE_STREAM_TICKETS "SNAPCOW_TICKETS"
+#define QUEUE_STREAM_RESULTS "SNAPCOW_RESULTS"
+#define QUEUE_STREAM_LOGS    "SNAPCOW_LOGS"
+#define QUEUE_SUBJECT_MAX    256
+#define QUEUE_SUBS_MAX       4
+#define QUEUE_SETS_MAX       (1u << QUEUE_LABELS_MAX)
+
+struct queue {
+	const struct nats *n;
+	natsConnection *conn;
+	char *url; /* owned; for sentences, without a password */
+	char name[QUEUE_NAME_MAX + 1];
+	int pipe[2]; /* what arrived: a natsMsg * each */
+	natsSubscription *subs[QUEUE_SUBS_MAX];
+	size_t n_subs;
+	/* Of a worker. */
+	natsInbox *inbox; /* where tickets come to */
+	natsSubscription *inbox_sub;
+	struct strlist sets; /* of labels, joined by '_'; "any": none */
+	size_t next_set;     /* where queue_take() goes on, so that none starves */
+};
+
+/* "snapcow.QUEUE.KIND.TAIL"; returns `to`. */
+char *queue_subject(const struct queue *q, const char *kind, const char *tail,
+		    char to[QUEUE_SUBJECT_MAX]);
+
+/* A sentence for a status of libnats. */
+NODISCARD int queue_err(const struct queue *q, natsStatus s, const char *doing, struct err *err);
+
+struct queue_header {
+	const char *key, *value;
+};
+
+/* Ask, and parse the JSON of the answer.  Headers end with a NULL key; NULL: none. */
+NODISCARD int queue_request(struct queue *q, const char *subject,
+			    const struct queue_header *headers, const void *data, size_t len,
+			    struct json_doc *doc, struct json *ret, struct err *err);
+
+/* The same to the interface of JetStream. */
+NODISCARD int queue_api(struct queue *q, const char *subject, const struct json_doc *ask,
+			struct json_doc *doc, struct json *ret, struct err *err);
+
+/* What it refused: its own code of the error, or 0; the sentence is for people. */
+int64_t queue_refused(struct json answer, const char **ret_why);
+
+/* What comes to the inbox from now on is lost. */
+void queue_close_inbox(struct queue *q);
+
+/* Hand what comes to this subject to queue_next(). */
+NODISCARD int queue_subscribe(struct queue *q, const char *subject, struct err *err);
+
+/* A message of a stream by its place, or the next of a subject from there, or the last of it. */
+struct queue_want {
+	const char *stream, *subject;
+	uint64_t place;
+	bool last;
+};
+
+/* 1 with its bytes, place and subject (both may be NULL; owned), or 0: none. */
+NODISCARD int queue_get(struct queue *q, const struct queue_want *want, struct buf *out,
+			uint64_t *ret_place, char **ret_subject, struct err *err);
+
+/* See to it that the streams are there. */
+NODISCARD int queue_make_streams(struct queue *q, struct err *err);
