@@ -210,5 +210,6 @@ extern const struct command
     cmd_wait,
     cmd_why,
     cmd_watch,
+    cmd_worker,
     cmd_write;
 /* clang-format on */

@@ -33,6 +33,7 @@ PLACES = {
     "cli/mcp": (SNAP, 110, 6),
     "cli/ui": (SNAP, 270, 6),
     "cli/http": (SNAP, 110, 8),
+    "engine/worker": (SNAP, 110, 1.2),
     "engine/transfer": (SNAP, 110, 2.4),
     "remote": (SNAP, 110, 10),
     "runner": (SNAP, 200, 9),

@@ -62,6 +62,8 @@ MAY_USE = {
                      "engine/experiment", "engine/policy", "engine/pipeline"),
     "engine/transfer": ("base", "cowfs/store", "snapshot/diff", *BOTH, "engine/ask", "remote",
                         "remote/pack"),
+    "engine/worker": ("base", "cowfs/store", *BOTH, "engine/ask", "engine/run", "engine/experiment",
+                      "engine/transfer", "remote", "remote/pack"),
     # cowfsd: many threads, never forks.
     "engine/host": ("base", "cowfs/store", "cowfs/core", "cowfs/fuse", *SNAPSHOT, *BOTH),
     "engine/act": ("base", "cowfs/store", "cowfs/store/upkeep", "cowfs/core", "cowfs/fuse", "image", *SNAPSHOT,

@@ -8,11 +8,12 @@
 #include "engine/api/run.h"
 
 struct run_args {
-	const char *workdir, *profile, *cpus, *durability, *code, *lang;
-	uint64_t mem, pids, time, disk, inodes, fsize, nofile, output, net_out, ttl, ask_time;
+	const char *workdir, *profile, *cpus, *durability, *code, *lang, *on, *remote, *creds;
+	uint64_t mem, pids, time, disk, inodes, fsize, nofile, output, net_out, ttl, ask_time,
+	    deadline;
 	struct opt_list net, publish, ro, rw, hide, env, pass_env, secret, secret_for, tls_inspect,
-	    allow_missing, artifact;
-	bool tty, no_snapshot, keep, rm, detach, ask, root, lazy;
+	    allow_missing, artifact, label;
+	bool tty, no_snapshot, keep, rm, detach, ask, root, lazy, insecure;
 };
 
 /* Of a struct that is, or begins with, struct run_args. */

@@ -11,6 +11,7 @@
 #include "base/path.h"
 #include "base/size.h"
 #include "cli/cmd/run-args.h"
+#include "cli/cmd/run-on.h"
 #include "cli/cmd/run-words.h"
 #include "cli/fail.h"
 #include "cli/out.h"
@@ -29,6 +30,17 @@ static const struct opt run_opts[] = {
 	OPT_FLAG(0, "rm", struct run_args, rm, "remove CLONE after it"),
 	OPT_FLAG('d', "detach", struct run_args, detach,
 		 "print its id and let it go on; see wait, attach, cancel"),
+	OPT_STR(0, "on", "QUEUE", struct run_args, on,
+		"run it on a worker: nats://HOST[:PORT][/NAME]; see worker"),
+	OPT_STR(0, "remote", "REMOTE", struct run_args, remote,
+		"on: the place that states travel through"),
+	OPT_LIST(0, "label", "LABEL", struct run_args, label,
+		 "on: only on a worker with this label"),
+	OPT_DURATION(0, "deadline", "TIME", struct run_args, deadline,
+		     "on: a worker that takes it later than this does not run it"),
+	OPT_STR(0, "creds", "FILE", struct run_args, creds, "on: NATS credentials file"),
+	OPT_FLAG(0, "insecure", struct run_args, insecure,
+		 "on: allow a server elsewhere without credentials"),
 	OPT_END,
 };
 _Static_assert(sizeof(struct run_args) <= CMD_ARGS_MAX, "grow CMD_ARGS_MAX");
@@ -523,6 +535,17 @@ static int tell_detached(const struct invocation *inv, const struct engine_run *
 	return CMD_OK;
 }
 
+/* On a worker of a queue. */
+static int go_on(struct invocation *inv, struct err *err)
+{
+	struct engine_run_options options;
+	int r = read_options(inv, &options, err);
+
+	if (r == 0 && inv->n_words == inv->n_before)
+		r = err_set(err, -EINVAL, "'run' needs a command: %s", inv->command->words);
+	return r < 0 ? r : run_on(inv, &options.limits, err);
+}
+
 static int run_run(struct invocation *inv, struct err *err)
 {
 	CLEANUP(engine_run_done) struct engine_run run = { 0 };
@@ -531,6 +554,8 @@ static int run_run(struct invocation *inv, struct err *err)
 
 	if (r < 0)
 		return r;
+	if (args->on)
+		return go_on(inv, err);
 	r = run_go(inv, NULL, &run, err);
 	if (r < 0 && run.state == ENGINE_RUN_REFUSED)
 		return fail_sandbox(inv, err);

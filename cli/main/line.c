@@ -72,6 +72,7 @@ const struct command *const commands[] = {
 	&cmd_attach,
 	&cmd_cancel,
 	&cmd_answer,
+	&cmd_worker,
 	&cmd_stats,
 	&cmd_events,
 	&cmd_projects,

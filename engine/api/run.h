@@ -22,7 +22,8 @@
 #define ENGINE_RUN_ID_SIZE 13 /* 12 hex digits and a NUL */
 #define ENGINE_WALLS_MAX   32
 
-#define ENGINE_UNSAID UINT64_MAX /* of a limit: what the profile has */
+#define ENGINE_UNSAID     UINT64_MAX          /* of a limit: what the profile has */
+#define ENGINE_RUN_OUTPUT ((uint64_t)1 << 30) /* the limit of output, which no profile has */
 
 /* Of numbers 0 is no limit. */
 struct engine_run_limits {

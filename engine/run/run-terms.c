@@ -14,8 +14,7 @@
 #include "runner/net/allow.h"
 #include "runner/oci.h"
 
-#define OUTPUT_DEFAULT ((uint64_t)1 << 30)
-#define FILTER_MAX     ((size_t)1 << 20) /* bytes of a filter's file */
+#define FILTER_MAX ((size_t)1 << 20) /* bytes of a filter's file */
 
 void engine_run_limits_init(struct engine_run_limits *l)
 {
@@ -60,7 +59,7 @@ static void choose_limits(struct run_terms *t, const struct engine_run_limits *s
 		.inodes = said_or(said->inodes, p->inodes),
 		.fsize = said_or(said->fsize, p->fsize),
 		.nofile = said_or(said->nofile, p->nofile),
-		.output = said_or(said->output, OUTPUT_DEFAULT),
+		.output = said_or(said->output, ENGINE_RUN_OUTPUT),
 		.net_out = said_or(said->net_out, p->net_out),
 	};
 	t->mem_by_name = said->mem != ENGINE_UNSAID || p->mem_said;

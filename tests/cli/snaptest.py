@@ -210,7 +210,7 @@ class World:
 
 
 # They serve until they are ended, so that no test of all commands can wait for them.
-SERVERS = {"ui"}
+SERVERS = {"ui", "worker"}
 
 
 def help_lines(command):
@@ -235,11 +235,12 @@ def help_lines(command):
         "remote": 38,
         "resolve": 30,
         "rollback": 32,
-        "run": 95,
+        "run": 106,
         "ship": 28,
         "snapshot": 26,
         "try": 93,
         "watch": 32,
+        "worker": 38,
     }.get(command, 24)
 
 

@@ -49,6 +49,7 @@ WORDS = {
     "umount": ["try"],
     "wait": ["0123456789ab"],
     "why": ["README.md"],
+    "worker": ["status", "--queue", "nats://127.0.0.1:1"],
     "write": ["try:README.md", "--content", "x"],
 }
 
@@ -65,6 +66,7 @@ ANYWHERE = {
     "tasks",
     "ui",
     "version",
+    "worker",
 }
 
 # The code of a failure must be one of these (docs/man/snapcow-exit-codes.7.scd).

@@ -1,0 +1,150 @@
+/*
+ * worker.h - commands that run on other machines.
+ *
+ * Whoever wants one pushes a state to a remote and posts a ticket to a queue, a NATS server with JetStream.  A
+ * worker takes the ticket, fetches what its store lacks, runs the command in its own sandbox, by its own
+ * profiles, pushes what came of it and posts a result.  A ticket has exactly one result, however many workers
+ * died over it (docs/design/workers.md).
+ */
+#pragma once
+
+#include "engine/api/remote.h"
+#include "engine/api/run.h"
+
+#define ENGINE_TICKET_SIZE   65 /* 64 hex digits and a NUL */
+#define ENGINE_WORKER_JOBS   64
+#define ENGINE_WORKER_LEASE  UINT64_C(30000) /* ms */
+#define ENGINE_WORKER_LABELS 4
+
+/* --- a worker ----------------------------------------------------------------------------- */
+
+struct engine_worker_event {
+	const char *what;   /* "ready", "taken", "done", "again", "draining", "lost", "back" */
+	const char *ticket; /* NULL: of none */
+	const char *text;   /* a sentence, or NULL */
+	const char *outcome;
+	uint64_t code, attempt;
+};
+
+struct engine_worker_options {
+	const char *queue;  /* nats://HOST[:PORT][/NAME] */
+	const char *creds;  /* NULL: none */
+	bool insecure;      /* a server elsewhere may go without credentials */
+	const char *remote; /* the one place that states come from and go to: a name or a url */
+	const char *name;   /* NULL: HOST-PID */
+	struct engine_list labels;
+	struct engine_list
+	    profiles; /* that tickets may name; the first is for those that name none */
+	struct engine_list pass_env; /* variables of ours that tickets may ask for */
+	uint64_t jobs;               /* at once; 0: 1 */
+	uint64_t
+	    lease_ms; /* after which a ticket goes elsewhere if its worker says nothing; 0: 30 s */
+	uint64_t tickets; /* end after so many; 0: any number */
+	bool once;        /* end when there is none to take */
+	void (*tell)(const struct engine_worker_event *ev, void *ctx);
+	void *ctx;
+};
+
+/*
+ * Take tickets until SIGTERM or SIGINT, then finish what is under way; a second signal ends that, too, and
+ * hands it back.  Call from a process with one thread.
+ */
+NODISCARD int engine_worker(struct engine *e, const struct engine_worker_options *options,
+			    struct err *err);
+
+/* --- a command on some worker ------------------------------------------------------------- */
+
+struct engine_on_options {
+	const char *queue, *creds;
+	bool insecure;
+	const char *remote; /* NULL: the only one that there is */
+	const char *state;  /* as engine_push() has it */
+	const char *const *argv;
+	const char *profile; /* of the worker; NULL: its first */
+	struct engine_run_limits limits;
+	struct engine_list env, pass_env, labels;
+	const char *workdir;          /* from the top of the project; NULL: there */
+	uint64_t deadline_ms;         /* that it may wait and run; 0: any time */
+	const char *experiment, *arm; /* NULL: of none */
+	const char *tag;              /* for the result; NULL: run/TICKET */
+	int out_fd, err_fd;           /* -1: into the result */
+	struct engine_watch watch;
+	void (*began)(const char *worker, uint64_t attempt, void *ctx); /* may be NULL */
+	void *ctx;
+};
+
+struct engine_on {
+	char ticket[ENGINE_TICKET_SIZE];
+	char *
+	    outcome; /* owned; "exit", "time", "refused", "expired", "cancelled", "failed", "lost" */
+	char *worker, *host, *problem, *limit; /* owned; may be NULL */
+	int code;                              /* what `snap run` exits with */
+	uint64_t attempt, duration_ms, cpu_ms, max_rss;
+	uint64_t added, modified, deleted;
+	char *pushed;                  /* owned; the snapshot here that was sent */
+	char *tag;                     /* owned; of the result; NULL: nothing changed */
+	char snapshot[ENGINE_ID_SIZE]; /* of the result; "": nothing changed */
+	uint64_t sent, skipped;        /* packed bytes, from here */
+	uint64_t received;             /* to here */
+	uint64_t worker_received, worker_sent;
+	uint64_t missing; /* bytes of output that did not arrive */
+	struct buf out, err;
+	uint64_t elapsed_ms;
+};
+
+void engine_on_done(struct engine_on *r);
+
+/*
+ * 0 however the command ended.  -EINTR: a signal came; the ticket is cancelled, and counts as that
+ * everywhere.  Call from a process with one thread.
+ */
+NODISCARD int engine_run_on(struct engine *e, const struct engine_on_options *options,
+			    struct engine_on *ret, struct err *err);
+
+/* --- looking ------------------------------------------------------------------------------ */
+
+struct engine_worker_job {
+	char *ticket, *command, *experiment, *arm; /* owned; the last two may be NULL */
+	uint64_t attempt, running_ms;
+};
+
+struct engine_worker_state {
+	char *name, *host; /* owned */
+	int64_t pid, started;
+	uint64_t jobs, done, failed, refused; /* tickets, since it began */
+	bool draining;
+	char **labels;
+	size_t n_labels;
+	struct engine_worker_job *running;
+	size_t n_running;
+};
+
+/* A ticket that is over. */
+struct engine_worker_done {
+	char *ticket, *outcome, *worker, *host, *command, *experiment,
+	    *arm; /* owned; may be NULL */
+	uint64_t code, attempt, duration_ms, fetched, pushed;
+	int64_t ended;
+};
+
+struct engine_worker_status {
+	char *queue; /* owned; its name */
+	uint64_t waiting, taken, redelivered, results;
+	struct engine_worker_state *workers; /* owned; by name */
+	size_t n_workers;
+	struct engine_worker_done *done; /* owned; newest first */
+	size_t n_done;
+};
+
+void engine_worker_status_done(struct engine_worker_status *s);
+
+struct engine_worker_status_options {
+	const char *queue, *creds;
+	bool insecure;
+	uint64_t wait_ms; /* for answers; 0: 500 */
+	size_t max;       /* of tickets that are over */
+};
+
+NODISCARD int engine_worker_status(struct engine *e,
+				   const struct engine_worker_status_options *options,
+				   struct engine_worker_status *ret, struct err *err);

@@ -1,0 +1,302 @@
+#include "engine/worker/perform.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/text.h"
+#include "engine/api/profile.h"
+#include "engine/api/remote.h"
+#include "engine/find/engine-i.h"
+#include "engine/transfer/signers-i.h"
+
+#define SHORT_HEX  16 /* digits of a digest in names of ours */
+#define PUSH_TRIES 8
+
+/* --- rules -------------------------------------------------------------------------------- */
+
+static bool has(const struct engine_list *l, const char *text)
+{
+	for (size_t i = 0; i < l->n; i++)
+		if (strcmp(l->items[i], text) == 0)
+			return true;
+	return false;
+}
+
+/* As profiles of a project may: no more than the worker's own. */
+static int check_limits(const struct engine_run_limits *t, const struct engine_profile *p,
+			struct err *err)
+{
+	const struct {
+		const char *name;
+		uint64_t wanted, most;
+	} all[] = {
+		{ "mem", t->mem, p->mem },
+		{ "cpus", t->cpus_milli, p->cpus_milli },
+		{ "pids", t->pids, p->pids },
+		{ "time", t->time_ms, p->time_ms },
+		{ "disk", t->disk, p->disk },
+		{ "inodes", t->inodes, p->inodes },
+		{ "fsize", t->fsize, p->fsize },
+		{ "nofile", t->nofile, p->nofile },
+		{ "output", t->output, ENGINE_RUN_OUTPUT },
+		{ "net_out", t->net_out, p->net_out },
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(all); i++)
+		if (all[i].most > 0 && all[i].wanted > all[i].most)
+			return err_set(err, -ECANCELED,
+				       "the ticket wants '%s' %" PRIu64
+				       ", and profile '%s' of the worker has %" PRIu64,
+				       all[i].name, all[i].wanted, p->name, all[i].most);
+	return 0;
+}
+
+/* -ECANCELED with a sentence if the worker's rules do not allow it. */
+static int check_rules(struct engine *e, const struct perform_rules *rules, const struct ticket *t,
+		       const char **ret_profile, struct err *err)
+{
+	CLEANUP(engine_profile_done) struct engine_profile p = { 0 };
+	int r;
+
+	if (strcmp(t->remote, rules->url) != 0)
+		return err_set(
+		    err, -ECANCELED,
+		    "this worker only uses '%.100s', and the ticket's state is in '%.100s'",
+		    rules->url, t->remote);
+	if (t->profile && !has(&rules->profiles, t->profile))
+		return err_set(err, -ECANCELED, "this worker does not offer the profile '%.80s'",
+			       t->profile);
+	for (size_t i = 0; i < t->pass_env.n; i++)
+		if (!has(&rules->pass_env, t->pass_env.list[i]))
+			return err_set(err, -ECANCELED, "this worker does not pass '%.80s' on",
+				       t->pass_env.list[i]);
+	*ret_profile = t->profile ? t->profile : rules->profiles.items[0];
+	r = engine_profile(e, *ret_profile, &p, err);
+	return r < 0 ? r : check_limits(&t->limits, &p, err);
+}
+
+/* --- the snapshot ------------------------------------------------------------------------- */
+
+/* The id of what was fetched before, while it is still here. */
+static bool find_here(struct engine *e, const char *tag, char id[ENGINE_ID_SIZE])
+{
+	CLEANUP(state_done) struct state state = { 0 };
+	struct err ignored = { 0 };
+	struct store *store;
+
+	if (!engine_has_store(e) || engine_store(e, STORE_READ, &store, &ignored) < 0 ||
+	    state_find(e, store, tag, &state, &ignored) < 0 || state.kind != STATE_SNAPSHOT)
+		return false;
+	catalog_id_hex(&state.snapshot.id, id);
+	return true;
+}
+
+/* What is here came before a list of signers did, perhaps: then it is looked at again. */
+static int may_reuse(struct engine *e, const char *remote, struct err *err)
+{
+	CLEANUP(target_done) struct target target = { 0 };
+	int r = target_find(e, remote, &target, err);
+
+	if (r == 0)
+		r = signers_demanded(e, &target, err);
+	return r < 0 ? r : r == 0;
+}
+
+static int fetch(struct engine *e, const char *remote, const struct ticket *t,
+		 char id[ENGINE_ID_SIZE], struct result *res, struct err *err)
+{
+	CLEANUP(engine_fetched_done) struct engine_fetched got = { 0 };
+	AUTO_FREE char *from = NULL, *tag = NULL;
+	struct engine_fetch_options o = { .manifest = t->snapshot };
+	int r = text_set(&from, err, "%s:%s", remote, t->name);
+
+	if (r == 0)
+		r = text_set(&tag, err, "ticket/%.*s", SHORT_HEX,
+			     t->snapshot + sizeof("sha256:") - 1);
+	if (r == 0)
+		r = may_reuse(e, remote, err);
+	if (r < 0 || (r > 0 && find_here(e, tag, id)))
+		return r < 0 ? r : 0;
+	o.from = from;
+	o.tag = tag;
+	r = engine_fetch(e, &o, &got, err);
+	if (r < 0)
+		return r;
+	memcpy(id, got.snapshot.id, ENGINE_ID_SIZE);
+	res->fetched = got.bytes_received;
+	return 0;
+}
+
+/* --- the run ------------------------------------------------------------------------------ */
+
+static uint64_t narrowed(uint64_t wanted)
+{
+	return wanted > 0 ? wanted : ENGINE_UNSAID;
+}
+
+static int run(struct engine *e, const struct ticket *t, const char *profile, const char *from,
+	       int out_fd, int err_fd, struct engine_waiting **waits, struct engine_run *ret,
+	       struct err *err)
+{
+	CLEANUP(strlist_done) struct strlist argv = { 0 };
+	const struct engine_run_limits *l = &t->limits;
+	struct engine_run_options o = {
+		.from = from,
+		.profile = profile,
+		.limits = { .mem = narrowed(l->mem),
+			    .cpus_milli = narrowed(l->cpus_milli),
+			    .pids = narrowed(l->pids),
+			    .time_ms = narrowed(l->time_ms),
+			    .disk = narrowed(l->disk),
+			    .inodes = narrowed(l->inodes),
+			    .fsize = narrowed(l->fsize),
+			    .nofile = narrowed(l->nofile),
+			    .output = narrowed(l->output),
+			    .net_out = narrowed(l->net_out) },
+		.ask_ms = 0,
+		.workdir = t->workdir[0] != '\0' ? t->workdir : NULL,
+		.env = { (const char *const *)t->env.list, t->env.n },
+		.pass_env = { (const char *const *)t->pass_env.list, t->pass_env.n },
+		.ttl_ms = ENGINE_UNSAID,
+		.waits = waits,
+		.in_fd = -1,
+		.out_fd = out_fd,
+		.err_fd = err_fd,
+	};
+
+	for (size_t i = 0; i < t->command.n; i++)
+		if (strlist_add(&argv, t->command.list[i]) < 0)
+			return err_nomem(err);
+	o.argv = (const char *const *)argv.list;
+	return engine_run(e, &o, ret, err);
+}
+
+static int describe(struct result *res, const struct engine_run *run, const char *profile,
+		    struct err *err)
+{
+	int r = text_set(&res->outcome, err, "%s", run->timed_out ? RESULT_TIME : RESULT_EXIT);
+
+	if (r == 0)
+		r = text_set(&res->run, err, "%s", run->id);
+	if (r == 0)
+		r = text_set(&res->profile, err, "%s", profile);
+	if (r == 0 && run->limit[0] != '\0')
+		r = text_set(&res->limit, err, "%s", run->limit);
+	if (r == 0 && run->problem)
+		r = text_set(&res->problem, err, "%s", run->problem);
+	res->code = (uint64_t)run->exit_code;
+	res->signal = (uint64_t)run->signal;
+	res->duration_ms = run->duration_ms;
+	res->cpu_ms = run->cpu_ms;
+	res->max_rss = run->max_rss;
+	res->added = run->added;
+	res->modified = run->modified;
+	res->deleted = run->deleted;
+	return r;
+}
+
+/* --- what it left ------------------------------------------------------------------------- */
+
+static int push(struct engine *e, const char *remote, const struct ticket *t, const char *id,
+		const char *clone, struct result *res, struct err *err)
+{
+	CLEANUP(engine_pushed_done) struct engine_pushed pushed = { 0 };
+	AUTO_FREE char *to = NULL;
+	struct engine_push_options o = { .state = clone, .base = t->snapshot, .force = true };
+	int r = text_set(&to, err, "%s:result-%.*s", remote, 2 * SHORT_HEX, id);
+
+	if (r < 0)
+		return r;
+	o.to = to;
+	/* A worker that was cut off may push the same result: then the next try follows it. */
+	for (int tries = 0; tries < PUSH_TRIES; tries++) {
+		r = engine_push(e, &o, &pushed, err);
+		if (r != -ESTALE)
+			break;
+	}
+	if (r < 0)
+		return r;
+	res->pushed = pushed.bytes_sent;
+	res->skipped = pushed.bytes_skipped;
+	return text_set(&res->snapshot, err, "%s", pushed.manifest);
+}
+
+/* --- all of it ---------------------------------------------------------------------------- */
+
+/* Would somebody else, or we ourselves later, fare better? */
+static bool may_pass(int r)
+{
+	switch (r) {
+	case -EAGAIN:
+	case -ECONNREFUSED:
+	case -EHOSTUNREACH:
+	case -ENETUNREACH:
+	case -ETIMEDOUT:
+	case -ECONNRESET:
+	case -ENOSPC:
+	case -EDQUOT:
+	case -ENOMEM:
+	case -EBUSY:
+	case -EACCES:
+	case -EPROTONOSUPPORT:
+	case -ENOTSUP:
+	case -EINTR:
+	case -ESTALE:
+		return true;
+	default:
+		return false;
+	}
+}
+
+static int end(struct result *res, const char *outcome, int code, const struct err *why,
+	       struct err *err)
+{
+	int r = text_set(&res->outcome, err, "%s", outcome);
+
+	res->code = (uint64_t)code;
+	return r < 0 ? r : text_set(&res->problem, err, "%s", why->msg);
+}
+
+static int work(struct engine *e, const char *remote, const struct ticket *t, const char *profile,
+		const char *id, int out_fd, int err_fd, struct result *res, struct err *err)
+{
+	CLEANUP(engine_waiting_free_p) struct engine_waiting *waits = NULL;
+	CLEANUP(engine_run_done) struct engine_run ran = { 0 };
+	char from[ENGINE_ID_SIZE];
+	int r = fetch(e, remote, t, from, res, err);
+
+	if (r < 0)
+		return r;
+	r = run(e, t, profile, from, out_fd, err_fd, &waits, &ran, err);
+	if (r < 0)
+		return r;
+	r = describe(res, &ran, profile, err);
+	if (r == 0 && waits && (!ran.compared || ran.added + ran.modified + ran.deleted > 0))
+		r = push(e, remote, t, id, ran.clone, res, err);
+	if (r == 0 && waits)
+		r = engine_waiting_discard(waits, err);
+	return r;
+}
+
+int perform_ticket(struct engine *e, const struct perform_rules *rules, const struct ticket *t,
+		   const char *id, int out_fd, int err_fd, struct result *ret, struct err *err)
+{
+	const char *profile = NULL;
+	struct err why = { 0 };
+	int r;
+
+	ret->started = engine_now();
+	r = check_rules(e, rules, t, &profile, &why);
+	if (r < 0)
+		return end(ret, RESULT_REFUSED, 125, &why, err);
+	r = work(e, rules->remote, t, profile, id, out_fd, err_fd, ret, &why);
+	ret->ended = engine_now();
+	if (r >= 0)
+		return 0;
+	if (may_pass(r))
+		return err_set(err, r, "%s", why.msg);
+	return end(ret, RESULT_FAILED, 125, &why, err);
+}

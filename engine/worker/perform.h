@@ -1,0 +1,22 @@
+/*
+ * perform.h - do what a ticket says, by the worker's own rules.
+ */
+#pragma once
+
+#include "engine/worker/ticket.h"
+
+/* What a worker allows; a ticket can only narrow it. */
+struct perform_rules {
+	const char *url;    /* of the remote, as tickets name it */
+	const char *remote; /* as we name it: config.yaml counts */
+	const char *worker, *host;
+	struct engine_list profiles, pass_env;
+};
+
+/*
+ * 0 and what came of it, a refusal too.  A negative errno with a sentence says that it can be done later, here
+ * or elsewhere: a remote that does not answer, no memory, a cowfsd that died.
+ */
+NODISCARD int perform_ticket(struct engine *e, const struct perform_rules *rules,
+			     const struct ticket *t, const char *id, int out_fd, int err_fd,
+			     struct result *ret, struct err *err);
