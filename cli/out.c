@@ -148,7 +148,7 @@ void out_name(FILE *out, const char *name)
 
 	if (path_append_shown(&shown, name, strlen(name)) < 0)
 		fputs("(out of memory)", out);
-	else
+	else if (shown.len > 0)
 		fwrite(shown.data, 1, shown.len, out);
 }
 

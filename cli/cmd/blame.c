@@ -194,11 +194,11 @@ const struct command cmd_blame = {
 	.max_words = 1,
 	.opts = blame_opts,
 	.details =
-	    "Each line stands behind the snapshot that has it first and what made that: a run, a\n"
-	    "step of an agent with hooks, a promotion whose clone is gone, or the user who took\n"
-	    "the snapshot. Lines are followed through promotions into the snapshots of the clone,\n"
+	    "Before each line stand the first snapshot that has it and what made that snapshot: a\n"
+	    "run, a step of an agent with hooks, a promotion whose clone is gone, or the user who\n"
+	    "took it. Lines are followed through promotions into the snapshots of the clone,\n"
 	    "through rollbacks and renames, and are matched as `git blame` matches them. PATH\n"
-	    "counts from the current directory. Lines that no snapshot has yet are marked so.\n"
+	    "counts from the current directory. Lines that are in no snapshot yet are marked.\n"
 	    "-q prints the id of the snapshot for each line.\n",
 	.examples =
 	    "blame src/main.c\nblame -L 10,20 src/main.c\nblame --at @-3 README.md --json\n",

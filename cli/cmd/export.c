@@ -20,15 +20,16 @@ static const struct opt export_opts[] = {
 	OPT_STR(0, "oci", "DIR", struct export_args, oci,
 		"write an OCI image layout, or add to the one that is there"),
 	OPT_STR(0, "tag", "TAG", struct export_args, tag,
-		"of --oci: its name in the layout (default: latest)"),
+		"name of the image in the OCI layout (default: latest)"),
 	OPT_STR(
 	    0, "base", "STATE", struct export_args, base,
-	    "write what changed since STATE, as a layer with whiteouts; with --oci over one with "
-	    "STATE"),
+	    "write only what changed since STATE, as a layer with whiteouts; with --oci, on top of "
+	    "a layer with STATE"),
 	OPT_STR(0, "compress", "none|gzip|zstd", struct export_args, compress,
-		"(default: of --oci gzip, of --tar by the end of FILE)"),
-	OPT_STR(0, "platform", "OS/ARCH", struct export_args, platform,
-		"of --oci: what it is for (default: as the image it came from, else this machine)"),
+		"how to pack it (default: gzip with --oci; with --tar, as FILE ends)"),
+	OPT_STR(
+	    0, "platform", "OS/ARCH", struct export_args, platform,
+	    "platform of the OCI image (default: that of the image it came from, or this machine's)"),
 	OPT_END,
 };
 _Static_assert(sizeof(struct export_args) <= CMD_ARGS_MAX, "grow CMD_ARGS_MAX");

@@ -12,7 +12,7 @@ struct image_args {
 };
 
 static const struct opt image_opts[] = {
-	OPT_FLAG('f', "force", struct image_args, force, "rm: its clones go with it"),
+	OPT_FLAG('f', "force", struct image_args, force, "rm: remove its clones too"),
 	OPT_END,
 };
 _Static_assert(sizeof(struct image_args) <= CMD_ARGS_MAX, "grow CMD_ARGS_MAX");
@@ -128,12 +128,12 @@ const struct command cmd_image = {
 	.name = "image",
 	.group = "Snapshots",
 	.rare = true,
-	.summary = "list images, show what one says of itself, remove some",
+	.summary = "list, show or remove images",
 	.words = "[list | show IMAGE | rm IMAGE...]",
 	.max_words = 64,
 	.opts = image_opts,
 	.details =
-	    "Images are those of the whole store. `show` prints what came with an OCI image: digest,\n"
+	    "`list` shows every image in the store. `show` prints what came with an OCI image: digest,\n"
 	    "platform, layers, and the configuration with Env, Cmd, WorkingDir and User.\n",
 	.examples = "image\nimage show debian-12\nimage rm debian-12\n",
 	.run = image_run,

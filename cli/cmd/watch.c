@@ -17,11 +17,11 @@ static const struct opt watch_opts[] = {
 		 "start: stay here, as a service manager wants it"),
 	OPT_FLAG(0, "once", struct watch_args, once, "start: do what is due, wait for it, and end"),
 	OPT_STR(0, "detail", "TEXT", struct watch_args, detail,
-		"fire: tell the action, in SNAPCOW_TRIGGER_DETAIL"),
+		"fire: give the action SNAPCOW_TRIGGER_DETAIL"),
 	OPT_STR(0, "listen", "ADDRESS:PORT", struct watch_args, listen,
 		"hook: take calls there; port 0 is any that is free"),
 	OPT_STR(0, "token-file", "FILE", struct watch_args, token_file,
-		"hook: the token is in FILE, or is put there"),
+		"hook: read the token from FILE, or create it there"),
 	OPT_END,
 };
 _Static_assert(sizeof(struct watch_args) <= CMD_ARGS_MAX, "grow CMD_ARGS_MAX");
@@ -285,8 +285,8 @@ const struct command cmd_watch = {
 	    "\n"
 	    "'start' follows them until 'stop'. 'status' is for the morning: what fired, was tried,\n"
 	    "landed, waits, and what it cost. 'test' runs a rule's action and says what would become\n"
-	    "of it; nothing lands. 'fire' starts an action now, within its budget. 'resume' also lets\n"
-	    "a rule try again that failed too often.\n"
+	    "of it; nothing lands. 'fire' starts an action now, within its budget. 'resume' also\n"
+	    "restarts a rule that failed too often.\n"
 	    "\n"
 	    "'hook' takes calls by HTTP from this machine until it is ended: POST /hook/RULE with the\n"
 	    "token fires a rule that says 'on: webhook', within its budget.\n",

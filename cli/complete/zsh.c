@@ -20,7 +20,8 @@ static void print_text(FILE *out, const char *text, const char *marked)
 static void print_slot(FILE *out, const struct complete_slot *slot)
 {
 	static const char *const action[] = {
-		[COMPLETE_NOTHING] = " ",
+		/* " " would list an option that is typed there, and not complete it. */
+		[COMPLETE_NOTHING] = "()",
 		[COMPLETE_CLONES] = "_snapcow_clones",
 		[COMPLETE_STATES] = "_snapcow_states",
 		[COMPLETE_PROMOTIONS] = "_snapcow_promotions",
