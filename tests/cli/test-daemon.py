@@ -34,7 +34,7 @@ def run_dir(w):
     return w.store / "run"
 
 
-def wait_for(what, seconds=20):
+def wait_for(what, seconds=120):
     """Ask again until it is so; what takes long on a busy machine is still right."""
     deadline = time.monotonic() + seconds
     while not what():

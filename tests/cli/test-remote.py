@@ -376,19 +376,41 @@ def a_daemon_that_is_killed_while_it_stores_leaves_nothing_half(w: World):
     furnish(w.project, 400)
     w.ok("init")
     root = pushed(w.ok("--json", "push", f"{depot(w)}:main"))["root"]
-    o = Other(w)
-    o.ok("init")
-    env = {**w.env, "SNAPCOW_STORE": str(o.store)}
     for i in range(5):
+        o = Other(w, f"other{i}")
+        o.ok("init")
+        o.ok("snapshot")  # cowfsd runs now
+        pids = daemons_of(o.store)
+        for pid in pids:  # it goes on when all packs are there, so that it dies before it answers
+            os.kill(pid, signal.SIGSTOP)
+        env = {**w.env, "SNAPCOW_STORE": str(o.store)}
         with subprocess.Popen([SNAP, "fetch", f"{depot(w)}:main"], cwd=o.project, env=env,
                               stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as p:
-            time.sleep(0.05 + 0.05 * i)
-            for pid in daemons_of(o.store):
+            # Packs are there until cowfsd has stored them, and it is asked once all are.
+            while p.poll() is None and not all_came(o):
+                pass
+            for pid in pids:
+                os.kill(pid, signal.SIGCONT)
+            time.sleep(0.004 - i * 0.001)
+            for pid in pids:
                 os.kill(pid, signal.SIGKILL)
-            p.wait(60)
+            if p.wait(60) != 0:
+                break
+        o.end()
+    else:
+        raise AssertionError("no fetch was hit")
     assert o.ok("--json", "fetch", f"{depot(w)}:main").json("snap.fetch/1")["root"] == root
     assert "no damage" in o.ok("check").out.decode()
     o.end()
+
+
+def all_came(o):
+    """Two packs with their indexes, none of them partly."""
+    try:
+        names = os.listdir(o.store / "remote" / "incoming")
+    except OSError:
+        return False
+    return len([n for n in names if n.endswith((".pack", ".index"))]) >= 4
 
 
 def daemons_of(store):

@@ -236,7 +236,11 @@ def stopped_walkers(w):
         yield
     finally:
         tracer.terminate()
-        tracer.wait()
+        try:
+            tracer.wait(20)
+        except subprocess.TimeoutExpired:  # strace itself hangs now and then while it lets go
+            tracer.kill()
+            tracer.wait()
 
 
 def stopped_walker(w):

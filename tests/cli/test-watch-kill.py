@@ -1,6 +1,7 @@
 """Whatever dies while a rule acts, the next process goes on, the decision is made once, and it lands once."""
 
 import shutil
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -110,12 +111,16 @@ def killed_with_all_that_it_started_it_goes_on_as_well(w):
 @live_test
 def what_an_action_wrote_is_not_taken_for_nothing_when_cowfsd_dies(w):
     stages(w, "{name: dev, target: ., approve: never}")
-    rules(w, "name: a, on: fire, run: 'echo x > made; echo written; sleep 1', then: ship")
+    (w.project / "hold").touch()
+    rest = f"sleep {100000 + os.getpid()}"
+    rules(w, f"name: a, on: fire, run: 'echo x > made; echo written; test -e hold && {rest}; true', then: ship")
     fire(w, "a")
     w.ok("watch", "start")
     run = until(lambda: firings(w)[0]["run"])
     until(lambda: b"written" in w.ok("logs", run).out)
+    (w.project / "hold").unlink()  # the next attempt finds none
     w.kill_daemon()
+    subprocess.run(["pkill", "-x", "-f", rest], check=True)
     until(lambda: firings(w)[0]["state"] == "done")
     w.ok("watch", "stop")
     got = firings(w)

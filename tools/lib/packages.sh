@@ -24,9 +24,11 @@ packages_names() {
 	fuzz) echo clang ;; # and its runtime, see packages_fuzzer_runtime
 	# mkfs.ext4 makes the disk that all contestants share; the others are contestants.
 	bench) echo python3 zstd git e2fsprogs btrfs-progs xfsprogs fuse-overlayfs bindfs bubblewrap restic borgbackup ;;
-	# What tests/programs runs on a clone, what tests/cli asks for an opinion, and the servers
-	# of tests/remote; each is skipped where it is missing.
-	programs) echo fio stress-ng git sqlite3 rsync tar attr acl e2fsprogs zsh fish mandoc docker-registry apache2-utils skopeo libarchive-tools umoci uidmap debootstrap prometheus ;;
+	# What tests/programs runs on a clone, what tests/cli asks for an opinion; a test
+	# is skipped where its program is missing.
+	programs) echo fio stress-ng git sqlite3 rsync tar attr acl age openssh-client e2fsprogs zsh fish mandoc apache2-utils skopeo libarchive-tools umoci uidmap debootstrap strace procps ;;
+	# The servers of tests/remote, and promtool. Debian starts servers at once and at every boot.
+	servers) echo docker-registry openssh-server nats-server prometheus ;;
 	esac
 }
 
@@ -37,7 +39,8 @@ packages_commands() {
 	test) echo python3 setfacl git curl openssl ip clang ;;
 	fuzz) echo clang ;;
 	bench) echo python3 zstd git mkfs.ext4 mkfs.btrfs mkfs.xfs fuse-overlayfs bindfs bwrap restic borg ;;
-	programs) echo fio stress-ng git sqlite3 rsync tar setfattr setfacl mke2fs zsh fish mandoc docker-registry htpasswd skopeo bsdtar umoci newuidmap debootstrap promtool ;;
+	programs) echo fio stress-ng git sqlite3 rsync tar setfattr setfacl age ssh-keygen mke2fs zsh fish mandoc htpasswd skopeo bsdtar umoci newuidmap debootstrap strace pkill ;;
+	servers) echo docker-registry sshd nats-server promtool ;;
 	esac
 }
 
