@@ -116,7 +116,7 @@ static int start_helper(struct helper *h, char *const argv[], int comm, struct e
 /* Its exit status; in `text` the first line of what it said, without its own name. */
 static int finish(struct helper *h, char *text, size_t size)
 {
-	const char *prefix = PROGRAM ": ";
+	static const char prefix[] = PROGRAM ": ";
 	ssize_t n;
 	int status;
 	pid_t pid;
@@ -126,7 +126,7 @@ static int finish(struct helper *h, char *text, size_t size)
 	text[n > 0 ? n : 0] = '\0';
 	text[strcspn(text, "\n")] = '\0';
 	if (strncmp(text, prefix, strlen(prefix)) == 0)
-		memmove(text, text + strlen(prefix), strlen(text + strlen(prefix)) + 1);
+		memmove(text, text + strlen(prefix), strlen(text) - strlen(prefix) + 1);
 	do {
 		pid = waitpid(h->pid, &status, 0);
 	} while (pid < 0 && errno == EINTR);

@@ -286,6 +286,14 @@ static int pass(struct on *o, const struct queue_log *log, struct err *err)
 	return r < 0 ? err_set(err, r, "passing output on") : 0;
 }
 
+static bool is_interrupted(const struct on *o)
+{
+	struct pollfd p = { .fd = o->signals.pipe[0], .events = POLLIN };
+
+	return poll(&p, 1, 0) > 0;
+}
+
+/* A command may write faster than anybody reads: a signal ends the reading, and the caller finds it. */
 static int read_logs(struct on *o, struct err *err)
 {
 	CLEANUP(buf_done) struct buf none = BUF_INIT;
@@ -294,7 +302,7 @@ static int read_logs(struct on *o, struct err *err)
 
 	while ((r = queue_log_next(o->queue, o->to->ticket, &o->log_at, &log, err)) > 0) {
 		r = pass(o, &log, err);
-		if (r < 0)
+		if (r < 0 || is_interrupted(o))
 			break;
 	}
 	buf_done(&log.data);
