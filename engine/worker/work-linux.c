@@ -1,25 +1,15 @@
 /*
- * A worker: one thread that waits for the queue, for its slots and for signals.  What it knows of a ticket is in
- * the slot; what counts is in the streams, so it can be killed at any point.
+ * The loop of a worker: it takes tickets, watches its slots and listens to the queue.
  */
 #include <errno.h>
-#include <inttypes.h>
 #include <limits.h>
 #include <poll.h>
 #include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "base/path.h"
-#include "base/text.h"
-#include "engine/api/profile.h"
-#include "engine/api/worker.h"
-#include "engine/experiment/experiment-i.h"
-#include "engine/transfer/transfer-i.h"
-#include "engine/worker/slot-i.h"
 #include "engine/worker/status-i.h"
+#include "engine/worker/worker-i.h"
 
 #define ATTEMPTS_MAX 3
 #define LOOK_MS      UINT64_C(1000) /* between two looks for tickets that nobody announced */
@@ -28,179 +18,6 @@
 #define NEVER        UINT64_MAX
 
 #define READS_AT_ONCE 8
-
-struct worker {
-	struct engine *e;
-	const struct engine_worker_options *options;
-	struct queue *queue;
-	struct perform_rules rules;
-	struct target target;
-	char *name, *dir; /* owned */
-	char host[256];
-	struct strlist labels; /* sorted */
-	uint64_t lease_ms;
-	struct slot slots[ENGINE_WORKER_JOBS];
-	size_t n_slots;
-	struct signals signals;
-	bool draining, stopped, away; /* away: the server cannot be reached */
-	uint64_t look;                /* when to look for tickets */
-	uint64_t taken, done, failed, refused;
-	int64_t started;
-};
-
-static void worker_done(struct worker *w)
-{
-	/* First, so that nobody else believes that a ticket is being done. */
-	slots_end(w->slots, w->n_slots);
-	queue_close(w->queue);
-	(void)signals_end(&w->signals);
-	target_done(&w->target);
-	strlist_done(&w->labels);
-	free(w->name);
-	free(w->dir);
-}
-
-static void tell(struct worker *w, const struct engine_worker_event *ev)
-{
-	if (w->options->tell)
-		w->options->tell(ev, w->options->ctx);
-}
-
-static void tell_ticket(struct worker *w, const struct slot *s, const char *what, const char *text)
-{
-	tell(w, &(struct engine_worker_event){
-		    .what = what, .ticket = s->id, .text = text, .attempt = s->attempt });
-}
-
-/* Say once that the server is gone, and once that it is back.  Returns r unless waiting helps. */
-static int note(struct worker *w, int r, const struct err *why)
-{
-	if (r >= 0 && w->away) {
-		w->away = false;
-		tell(w, &(struct engine_worker_event){ .what = "back" });
-	}
-	if (r != -EAGAIN && r != -ENOENT)
-		return r;
-	if (!w->away)
-		tell(w, &(struct engine_worker_event){ .what = "lost", .text = why->msg });
-	w->away = true;
-	return 0;
-}
-
-/* The server has forgotten its streams: they are made again. */
-static int serve(struct worker *w, struct err *err)
-{
-	return queue_serve(w->queue, &w->labels, w->lease_ms, err);
-}
-
-/* --- results ------------------------------------------------------------------------------ */
-
-static void clear(struct slot *s)
-{
-	const struct slot kept = *s;
-
-	ticket_done(&s->ticket);
-	buf_done(&s->result);
-	free(s->reply);
-	*s = (struct slot){ .state = SLOT_IDLE,
-			    .pid = kept.pid,
-			    .sock = kept.sock,
-			    .out = kept.out,
-			    .err = kept.err };
-}
-
-/* A slot takes the next ticket when its child has ended: what that says last is of this one. */
-static void release(struct worker *w, struct slot *s)
-{
-	if (s->sock < 0 || !s->ended) {
-		s->state = s->sock < 0 ? SLOT_DEAD : SLOT_LEAVING;
-		return;
-	}
-	clear(s);
-	w->look = 0;
-}
-
-static void count(struct worker *w, const struct result *res)
-{
-	if (strcmp(res->outcome, RESULT_REFUSED) == 0)
-		w->refused++;
-	else if (strcmp(res->outcome, RESULT_EXIT) == 0)
-		w->done++;
-	else
-		w->failed++;
-}
-
-/* A result that counts, and then the acknowledgement.  1 if both are done, 0: later. */
-static int store(struct worker *w, const char *id, const char *reply, const struct buf *text,
-		 struct err *err)
-{
-	struct err why = { 0 };
-	int r = queue_result_put(w->queue, id, text, &why);
-	bool stored = r >= 0;
-
-	if (stored) {
-		r = queue_ack(w->queue, reply, &why);
-		/* A server that has lost the ticket hands it out no more. */
-		stored = r >= 0 || r == -ENOENT;
-	} else if (r == -ENOENT) {
-		r = serve(w, &why);
-	}
-	if (stored)
-		return 1;
-	r = note(w, r, &why);
-	return r < 0 ? err_set(err, r, "%s", why.msg) : 0;
-}
-
-static int store_slot(struct worker *w, struct slot *s, struct err *err)
-{
-	CLEANUP(result_done) struct result res = { 0 };
-	int r = store(w, s->id, s->reply, &s->result, err);
-
-	if (r <= 0)
-		return r;
-	r = result_decode(&s->result, &res, err);
-	if (r < 0)
-		return r;
-	count(w, &res);
-	tell(w, &(struct engine_worker_event){ .what = "done",
-					       .ticket = s->id,
-					       .outcome = res.outcome,
-					       .code = res.code,
-					       .text = res.problem,
-					       .attempt = s->attempt });
-	release(w, s);
-	return 0;
-}
-
-/* Of a ticket that does not run. */
-static int answer_at_once(struct worker *w, const struct queue_taken *t, const char *id,
-			  const char *outcome, const char *why, struct err *err)
-{
-	CLEANUP(buf_done) struct buf text = BUF_INIT;
-	const struct result res = { .ticket = (char *)(uintptr_t)id,
-				    .outcome = (char *)(uintptr_t)outcome,
-				    .worker = w->name,
-				    .host = w->host,
-				    .problem = (char *)(uintptr_t)why,
-				    .attempt = t->attempt,
-				    .code = 125,
-				    .started = engine_now(),
-				    .ended = engine_now() };
-	int r = result_encode(&res, &text, err);
-
-	if (r == 0)
-		r = store(w, id, t->reply, &text, err);
-	if (r <= 0)
-		return r;
-	count(w, &res);
-	tell(w, &(struct engine_worker_event){ .what = "done",
-					       .ticket = id,
-					       .outcome = outcome,
-					       .code = 125,
-					       .text = why,
-					       .attempt = t->attempt });
-	return 0;
-}
 
 /* --- taking ------------------------------------------------------------------------------- */
 
@@ -227,7 +44,7 @@ static int begin(struct worker *w, struct slot *s, struct queue_taken *t, struct
 	s->attempt = t->attempt;
 	s->began = engine_clock_ms();
 	s->beat = s->began + w->lease_ms / 3;
-	tell_ticket(w, s, "taken", s->ticket.command.list[0]);
+	worker_tell_ticket(w, s, "taken", s->ticket.command.list[0]);
 	return 0;
 }
 
@@ -248,16 +65,17 @@ static int handle(struct worker *w, struct slot *s, struct queue_taken *t, struc
 	else if (r == 0)
 		r = 1;
 	if (r <= 0) {
-		r = note(w, r, &why);
+		r = worker_note(w, r, &why);
 		return r < 0 ? err_set(err, r, "%s", why.msg) : 0;
 	}
 	if (ticket_decode(&t->text, &ticket, &why) < 0)
-		return answer_at_once(w, t, id, RESULT_REFUSED, why.msg, err);
+		return worker_answer_at_once(w, t, id, RESULT_REFUSED, why.msg, err);
 	if (t->attempt > ATTEMPTS_MAX)
-		return answer_at_once(w, t, id, RESULT_LOST,
-				      "each of the workers that took it died or gave up", err);
+		return worker_answer_at_once(
+		    w, t, id, RESULT_LOST, "each of the workers that took it died or gave up", err);
 	if (ticket.deadline > 0 && ticket.deadline < engine_now())
-		return answer_at_once(w, t, id, RESULT_EXPIRED, "its deadline has passed", err);
+		return worker_answer_at_once(w, t, id, RESULT_EXPIRED, "its deadline has passed",
+					     err);
 	return begin(w, s, t, &ticket, id, err);
 }
 
@@ -277,8 +95,8 @@ static int take(struct worker *w, struct err *err)
 
 		r = queue_take(w->queue, &t, &why);
 		if (r == -ENOENT)
-			r = serve(w, &why);
-		r = note(w, r, &why);
+			r = worker_serve(w, &why);
+		r = worker_note(w, r, &why);
 		if (r < 0)
 			return err_set(err, r, "%s", why.msg);
 		if (r > 0) {
@@ -356,9 +174,9 @@ static int give_back(struct worker *w, struct slot *s, const char *why, struct e
 		return result_encode(&res, &s->result, err);
 	}
 	queue_nak(w->queue, s->reply, LATER_MS);
-	tell_ticket(w, s, "again", why);
+	worker_tell_ticket(w, s, "again", why);
 	w->failed++;
-	release(w, s);
+	worker_release(w, s);
 	return 0;
 }
 
@@ -374,7 +192,7 @@ static int hear(struct worker *w, struct slot *s, enum slot_word word, struct bu
 		pass_output(w, s, true, UINT_MAX);
 	}
 	if (word == SLOT_ENDED && s->state == SLOT_LEAVING)
-		release(w, s);
+		worker_release(w, s);
 	if (s->state != SLOT_WORKING)
 		return 0;
 	switch (word) {
@@ -426,7 +244,7 @@ static int beat(struct worker *w, struct slot *s, uint64_t now, struct err *err)
 	struct err why = { 0 };
 
 	if (s->state == SLOT_STORING)
-		return store_slot(w, s, err);
+		return worker_store_slot(w, s, err);
 	if (s->state != SLOT_WORKING)
 		return 0;
 	if (s->kill > 0 && now >= s->kill && s->child > 0) {
@@ -532,7 +350,7 @@ static void hear_signal(struct worker *w)
 	if (w->draining)
 		w->stopped = true;
 	w->draining = true;
-	tell(w, &(struct engine_worker_event){ .what = "draining" });
+	worker_tell(w, &(struct engine_worker_event){ .what = "draining" });
 }
 
 /* --- the loop ----------------------------------------------------------------------------- */
@@ -604,7 +422,7 @@ static size_t count_state(const struct worker *w, enum slot_state state)
 	return n;
 }
 
-static int loop(struct worker *w, struct err *err)
+int worker_loop(struct worker *w, struct err *err)
 {
 	int r = 0;
 
@@ -627,117 +445,5 @@ static int loop(struct worker *w, struct err *err)
 	for (size_t i = 0; i < w->n_slots; i++)
 		if (w->slots[i].state == SLOT_WORKING)
 			queue_nak(w->queue, w->slots[i].reply, 0);
-	return r;
-}
-
-/* --- the verb ----------------------------------------------------------------------------- */
-
-static int compare(const void *a, const void *b)
-{
-	return strcmp(*(char *const *)a, *(char *const *)b);
-}
-
-static int sort_labels(const struct engine_list *given, struct strlist *ret, struct err *err)
-{
-	for (size_t i = 0; i < given->n; i++) {
-		if (!queue_word_valid(given->items[i]) || strcmp(given->items[i], "any") == 0)
-			return err_set(err, -EINVAL,
-				       "'%.80s' cannot be a label: small letters, digits and '-', "
-				       "at most %d",
-				       given->items[i], QUEUE_NAME_MAX);
-		if (!strlist_has(ret, given->items[i]) && strlist_add(ret, given->items[i]) < 0)
-			return err_nomem(err);
-	}
-	if (ret->n > QUEUE_LABELS_MAX)
-		return err_set(err, -EINVAL, "a worker has at most %d labels", QUEUE_LABELS_MAX);
-	if (ret->n > 1)
-		qsort(ret->list, ret->n, sizeof(*ret->list), compare);
-	return 0;
-}
-
-static int check_profiles(struct worker *w, struct err *err)
-{
-	int r = 0;
-
-	for (size_t i = 0; r == 0 && i < w->rules.profiles.n; i++) {
-		CLEANUP(engine_profile_done) struct engine_profile p = { 0 };
-
-		r = engine_profile(w->e, w->rules.profiles.items[i], &p, err);
-	}
-	return r;
-}
-
-/* A project of its own, next to the store: what is fetched belongs to it. */
-static int make_dir(struct worker *w, struct err *err)
-{
-	int r = text_set(&w->dir, err, "%s-worker", w->e->store_path);
-
-	return r < 0 ? r : path_make_dirs(w->dir, 0700, err);
-}
-
-static int prepare(struct worker *w, struct err *err)
-{
-	static const char *const by_itself[] = { "default" };
-	const struct engine_worker_options *o = w->options;
-	int r;
-
-	if (gethostname(w->host, sizeof(w->host) - 1) < 0)
-		return err_sys(err, "the name of this machine");
-	r = o->name ? text_set(&w->name, err, "%s", o->name)
-		    : text_set(&w->name, err, "%s-%d", w->host, (int)getpid());
-	w->lease_ms = o->lease_ms > 0 ? o->lease_ms : ENGINE_WORKER_LEASE;
-	if (r == 0 && o->jobs > ENGINE_WORKER_JOBS)
-		r = err_set(err, -EINVAL, "a worker does at most %d tickets at once",
-			    ENGINE_WORKER_JOBS);
-	if (r == 0)
-		r = sort_labels(&o->labels, &w->labels, err);
-	if (r == 0)
-		r = target_find(w->e, o->remote, &w->target, err);
-	if (r == 0)
-		r = make_dir(w, err);
-	w->rules = (struct perform_rules){ .url = w->target.url,
-					   .remote = target_remote(&w->target),
-					   .worker = w->name,
-					   .host = w->host,
-					   .profiles = o->profiles,
-					   .pass_env = o->pass_env };
-	if (w->rules.profiles.n == 0)
-		w->rules.profiles = (struct engine_list){ by_itself, 1 };
-	return r < 0 ? r : check_profiles(w, err);
-}
-
-int engine_worker(struct engine *e, const struct engine_worker_options *options, struct err *err)
-{
-	AUTO_FREE struct worker *w = calloc(1, sizeof(*w));
-	struct slot_config config;
-	struct queue_config queue = { .url = options->queue,
-				      .creds = options->creds,
-				      .insecure = options->insecure };
-	int r;
-
-	if (!w)
-		return err_nomem(err);
-	w->e = e;
-	w->options = options;
-	w->signals = SIGNALS_INIT;
-	w->started = engine_now();
-	r = prepare(w, err);
-	config = (struct slot_config){ .store = e->store_path, .dir = w->dir, .rules = &w->rules };
-	if (r == 0) {
-		w->n_slots = options->jobs > 0 ? options->jobs : 1;
-		r = slots_start(w->slots, w->n_slots, &config, err);
-	}
-	if (r == 0)
-		r = signals_begin(&w->signals, err);
-	queue.client = w->name;
-	if (r == 0)
-		r = queue_open(&queue, &w->queue, err);
-	if (r == 0)
-		r = serve(w, err);
-	if (r == 0) {
-		tell(w, &(struct engine_worker_event){ .what = "ready", .text = w->name });
-		r = loop(w, err);
-	}
-	worker_done(w);
 	return r;
 }
