@@ -132,7 +132,7 @@ static int drop_ref(struct editing *e, enum ref_kind kind, const struct catalog_
 
 	if (!catalog_id_same(project, &e->project.id))
 		return 0;
-	return ref_delete(e->batch, kind, catalog_id_hex(id, hex), strlen(hex), err);
+	return ref_delete(e->batch, kind, catalog_id_hex(id, hex), CATALOG_HEX_SIZE - 1, err);
 }
 
 static int drop_snapshot(const struct snapshot *s, void *ctx, struct err *err)
@@ -178,7 +178,7 @@ static int drop_its_snapshot(const struct snapshot *s, void *ctx, struct err *er
 
 	if (!catalog_id_same(&s->project, t->id))
 		return 0;
-	return ref_delete(t->editing->batch, REF_SNAPSHOT, catalog_id_hex(&s->id, hex), strlen(hex),
+	return ref_delete(t->editing->batch, REF_SNAPSHOT, catalog_id_hex(&s->id, hex), CATALOG_HEX_SIZE - 1,
 			  err);
 }
 
@@ -193,7 +193,7 @@ static int drop_target(struct editing *e, const struct catalog_id *id, struct er
 		return r;
 	r = snapshot_each(e->store, drop_its_snapshot, &t, err);
 	return r < 0 ? r
-		     : ref_delete(e->batch, REF_PROJECT, catalog_id_hex(id, hex), strlen(hex), err);
+		     : ref_delete(e->batch, REF_PROJECT, catalog_id_hex(id, hex), CATALOG_HEX_SIZE - 1, err);
 }
 
 static int add_target(const struct receipt *r, void *ctx, struct err *err)
