@@ -178,8 +178,8 @@ static int drop_its_snapshot(const struct snapshot *s, void *ctx, struct err *er
 
 	if (!catalog_id_same(&s->project, t->id))
 		return 0;
-	return ref_delete(t->editing->batch, REF_SNAPSHOT, catalog_id_hex(&s->id, hex), CATALOG_HEX_SIZE - 1,
-			  err);
+	return ref_delete(t->editing->batch, REF_SNAPSHOT, catalog_id_hex(&s->id, hex),
+			  CATALOG_HEX_SIZE - 1, err);
 }
 
 /* Nobody can undo what was put there any more, so its snapshots go; the files stay. */
@@ -193,7 +193,8 @@ static int drop_target(struct editing *e, const struct catalog_id *id, struct er
 		return r;
 	r = snapshot_each(e->store, drop_its_snapshot, &t, err);
 	return r < 0 ? r
-		     : ref_delete(e->batch, REF_PROJECT, catalog_id_hex(id, hex), CATALOG_HEX_SIZE - 1, err);
+		     : ref_delete(e->batch, REF_PROJECT, catalog_id_hex(id, hex),
+				  CATALOG_HEX_SIZE - 1, err);
 }
 
 static int add_target(const struct receipt *r, void *ctx, struct err *err)

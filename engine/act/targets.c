@@ -55,7 +55,8 @@ static int forget_targets(struct store *s, const struct targets *t, struct err *
 	int r = batch_begin(s, &b, err);
 
 	for (size_t i = 0; i < t->n && r >= 0; i++)
-		r = ref_delete(b, REF_PROJECT, catalog_id_hex(&t->list[i], hex), CATALOG_HEX_SIZE - 1, err);
+		r = ref_delete(b, REF_PROJECT, catalog_id_hex(&t->list[i], hex),
+			       CATALOG_HEX_SIZE - 1, err);
 	return r < 0 ? r : batch_commit(b, BATCH_SAFE, err);
 }
 
