@@ -62,9 +62,16 @@ def make_project(session):
     (path / "build").write_text(BUILD)
     (path / "honest").write_text(HONEST_RUN)
     shutil.copy(session.helper("neighbour"), path / "neighbour")
-    for name in ("victim", HONEST_CLONE, HOSTILE_CLONE):
-        session.clone_now(path, name)
     return path
+
+
+def make_clones(session, project, *names):
+    """Clones by these names; `rm` of one that is there takes what it wrote along."""
+    there = session.store.path / "clones"
+    for name in names:
+        if (there / name).exists():
+            session.store.snap("rm", "--force", name, cwd=project)
+        session.clone_now(project, name)
 
 
 class Neighbour:
@@ -145,6 +152,7 @@ def neighbour(session):
              for what, limit in (("disk of the store", STORE_MORE), ("bytes stored", STORE_MORE),
                                  ("memory of cowfsd", MEMORY_MORE))}
     project = session.once("neighbours", lambda: make_project(session))
+    make_clones(session, project, "victim", HONEST_CLONE, HOSTILE_CLONE)
     build = [session.snapcow, "run", "victim", "--", "sh", "build", "out"]
     env = session.store.env
     run(*build, cwd=project, env=env)
@@ -214,6 +222,7 @@ def p99(values):
 def latency(session):
     seconds = QUICK_LATENCY if session.opts.quick else LATENCY_SECONDS
     project = session.once("neighbours", lambda: make_project(session))
+    make_clones(session, project, "victim", HONEST_CLONE, HOSTILE_CLONE)
     path = session.store.path / "clones" / "victim"
     rows = {}
     for kind in KINDS:
