@@ -207,7 +207,8 @@ def main():
             if SETTINGS["package"]:
                 found["checks"]["package"] = {"result": "fails" if wrong else "ok", "why": wrong}
                 found["package"] = SETTINGS["package"]
-            found.update(name=name, what=one.what, **known, **{k: SETTINGS[k] for k in ("suite", "arch", "commit")})
+            found.update(name=name, what=one.what, **known)
+            found.update((k, SETTINGS[k]) for k in ("suite", "arch", "accel", "commit"))
             send(port, found, begin)
             if SETTINGS["tests"] and one.tests:
                 found["tests"] = []

@@ -19,6 +19,8 @@ COLUMNS = {
     "restart": ["restart"],
     "outlives": ["outlives"],
 }
+ACCELS = {"kvm": "with KVM", "tcg": "emulated"}
+TIMED = ("restart",)  # of these the cell says how long it took
 GOOD = ("ok", "holds", "refused", "said", "ends", "none")
 WORST = ("fails", "not tried", "said", "ends", "refused", "holds", "ok", "none")
 
@@ -63,7 +65,10 @@ def cell(one, names):
     if not results:
         return "not tried"
     worst = min(results, key=WORST.index)
-    return f"**{worst}**" if worst == "fails" else worst
+    if worst == "fails":
+        return f"**{worst}**"
+    took = [one["checks"][n]["why"] for n in names if n in TIMED and worst == "ok"]
+    return " ".join([worst, *took])
 
 
 def tests_cell(one):
@@ -106,7 +111,8 @@ def costs(found):
     if not measured:
         return []
     names = list(measured[0][1])
-    lines = ["", "Milliseconds, emulated, beside other work: the least and the median of those measured.", "",
+    how = ACCELS[next(one for one in found.values() if one.get("cost_ms")).get("accel", "tcg")]
+    lines = ["", f"Milliseconds, {how}, beside other work: the least and the median of those measured.", "",
              "| situation | " + " | ".join(names) + " |", "|---" * (len(names) + 1) + "|"]
     for what, cost in measured:
         cells = [f"{min(ms):.0f}, {statistics.median(ms):.0f}" if ms else "not tried" for ms in cost.values()]
@@ -117,7 +123,8 @@ def costs(found):
 def table(suite, arch, found):
     """One guest: what it is, a row for each situation, then why each failure failed."""
     first = next(iter(found.values()), {})
-    lines = [f"### {suite}, {arch}: Linux {first.get('kernel', 'not booted')}, {first.get('systemd', '')}", "",
+    how = " and ".join(sorted({ACCELS[one.get("accel", "tcg")] for one in found.values()}))
+    lines = [f"### {suite}, {arch}: Linux {first.get('kernel', 'not booted')}, {first.get('systemd', '')}, {how}", "",
              "| situation | " + " | ".join(COLUMNS) + " | test programs | commit |",
              "|---" * (len(COLUMNS) + 3) + "|"]
     for one in situations.ALL:
