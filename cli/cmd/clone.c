@@ -25,16 +25,16 @@ static const struct opt clone_opts[] = {
 		"start from a snapshot or clone (default: here)"),
 	OPT_U64(0, "count", "N", struct clone_args, count, "make N, called NAME-1, NAME-2, ..."),
 	OPT_DURATION(0, "ttl", "TIME", struct clone_args, ttl,
-		     "remove it after that time, once nobody uses it: 30m, 2h"),
+		     "remove it after this time, once nobody uses it: 30m, 2h"),
 	OPT_SIZE(0, "quota", "SIZE", struct clone_args, quota, "limit its growth: 2G"),
 	OPT_STR(0, "durability", "HOW", struct clone_args, durability,
 		"fast, or full: fsync survives power loss (default)"),
 	OPT_FLAG(0, "private", struct clone_args, private,
-		 "for root alone, faster: no checks, and no runs in it"),
+		 "for root alone; faster: no permission checks and no runs"),
 	OPT_FLAG(0, "no-xattrs", struct clone_args, no_xattrs,
 		 "a private one without extended attributes, faster still"),
 	OPT_FLAG(0, "fsmonitor", struct clone_args, fsmonitor,
-		 "let git ask snap what changed instead of looking"),
+		 "let git ask snap what changed; faster `git status`"),
 	OPT_FLAG(0, "root", struct clone_args, root, "clone / of this machine, without its mounts"),
 	OPT_FLAG(0, "lazy", struct clone_args, lazy, "do not wait until the files are read"),
 	OPT_LIST(0, "include-mount", "PATH", struct clone_args, include,
@@ -300,9 +300,9 @@ const struct command cmd_clone = {
 	.opts = clone_opts,
 	.preset = clone_preset,
 	.details =
-	    "What is written in it changes nothing else. `Here` is the clone that holds the current\n"
-	    "directory, else the project. With REMOTE/NAME, what the remote has under that name is\n"
-	    "fetched first (`fetch`), and the clone is one of that.\n",
+	    "Writing in a clone changes nothing else. `Here` is the clone that holds the current\n"
+	    "directory, else the project. With REMOTE/NAME, snap first fetches the snapshot that the\n"
+	    "remote has under NAME (see `fetch`), and clones that.\n",
 	.words = "[REMOTE/NAME [CLONE]]",
 	.max_words = 2,
 	.examples =

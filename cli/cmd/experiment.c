@@ -488,21 +488,21 @@ const struct command cmd_experiment = {
 	.opts = experiment_plan_opts,
 	.preset = experiment_plan_preset,
 	.details =
-	    "Each arm is a command for the shell, run in the sandbox on its own clone of the same\n"
-	    "state. An arm passes if its command and all checks end with 0; checks and scores run on\n"
-	    "another clone of what it left. Scores are taken when all arms are over, one at a time, in\n"
+	    "Each arm is a shell command that runs in the sandbox on its own clone of the same state.\n"
+	    "An arm passes if its command and all checks exit with 0. Checks and scores run on another\n"
+	    "clone of its result. snap measures scores after all arms have ended, one at a time, in\n"
 	    "rounds that go through all arms; a difference within the spread is a tie.\n"
 	    "\n"
 	    "FILE names a plan: .snap/experiments/FILE.yaml in the project, or experiments/FILE.yaml in\n"
-	    "your configuration. Options are added to it and have the last word.\n"
+	    "your configuration. Options add to the plan or override it.\n"
 	    "\n"
 	    "The exit code is 15 if no arm passed, 16 if a tie kept --promote-best from promoting, and\n"
-	    "that of `promote` if something else did. An experiment that was interrupted or killed goes\n"
-	    "on with 'resume': it runs what is missing and never promotes twice. With --detach it works\n"
-	    "without this terminal; 'wait' shows it and ends as it ends, 'cancel' interrupts it.\n"
+	    "the code of `promote` if the promotion failed. 'resume' continues an experiment that was\n"
+	    "interrupted or killed: it runs what is missing and never promotes twice. --detach works\n"
+	    "without this terminal; 'wait' shows the result and exits with its code, 'cancel' stops it.\n"
 	    "\n"
-	    "'announce N' makes clones ready for N arms that are about to begin, as far as memory\n"
-	    "allows. An experiment does so by itself for the arms that wait.\n",
+	    "'announce N' prepares clones for N arms that are about to begin, as far as memory allows.\n"
+	    "An experiment does so by itself for the arms that wait.\n",
 	.examples = "experiment --arm a=./a.sh --arm b=./b.sh --check 'make test'\n"
 		    "experiment -n faster --arm a=./a.sh --score time:./b --promote-best\n"
 		    "experiment --arm flaky='make test' --repeat 50\nexperiment show faster\n"

@@ -50,17 +50,17 @@ const struct command cmd_fetch = {
 	.name = "fetch",
 	.group = "Snapshots",
 	.rare = true,
-	.summary = "bring a snapshot from a remote into the store",
+	.summary = "copy a snapshot from a remote into the store",
 	.words = "REMOTE[:NAME]",
 	.min_words = 1,
 	.max_words = 1,
 	.opts = fetch_opts,
 	.details =
-	    "The project's files stay as they are; the snapshot becomes one of the project with the\n"
-	    "tag REMOTE/NAME: `diff . origin/main`, `clone --from origin/main`. Only packs that this\n"
-	    "store lacks are brought, every byte is checked against its SHA-256 before it is stored,\n"
-	    "and what an interrupted fetch brought is kept. It counts as a stranger's state: a\n"
-	    "rollback to it passes the guard. -q prints the id of the snapshot.\n",
+	    "The project's files stay as they are. The snapshot gets the tag REMOTE/NAME: `diff .\n"
+	    "origin/main`, `clone --from origin/main`. Only packs that this store lacks travel. snap\n"
+	    "checks every byte against its SHA-256 before it stores it, and continues an interrupted\n"
+	    "fetch where it stopped. Somebody else wrote the snapshot, so the guard checks a rollback\n"
+	    "to it. -q prints the id of the snapshot.\n",
 	.examples =
 	    "fetch origin\nfetch origin:nightly\nfetch dir:/mnt/share/app:nightly -t nightly\n",
 	.run = fetch_run,

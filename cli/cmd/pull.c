@@ -23,8 +23,8 @@ struct pull_args {
 static const struct opt pull_opts[] = {
 	FETCHED_OPTS(struct pull_args),
 	OPT_FLAG(0, "replace", struct pull_args, replace,
-		 "also if the project has changes of its own: they are saved and replaced"),
-	OPT_LIST(0, "allow", "PATH", struct pull_args, allow, "let the guard pass it"),
+		 "replace changes of the project, after saving them"),
+	OPT_LIST(0, "allow", "PATH", struct pull_args, allow, "let the guard pass PATH"),
 	OPT_END,
 };
 _Static_assert(sizeof(struct pull_args) <= CMD_ARGS_MAX, "grow CMD_ARGS_MAX");
@@ -175,10 +175,10 @@ const struct command cmd_pull = {
 	.max_words = 1,
 	.opts = pull_opts,
 	.details =
-	    "As `fetch`, then `rollback` to what came: the state before is saved, `undo` takes it\n"
-	    "back, the guard holds what a stranger must not set unseen (7), and .git is left alone.\n"
-	    "A project that changed since the last push or pull stays as it is (5): `clone --from\n"
-	    "REMOTE/NAME` and `promote` merge both sides. -q prints the id of the snapshot.\n",
+	    "Fetches, then rolls the project back to the fetched snapshot: your state is saved first,\n"
+	    "`undo` takes the pull back, the guard holds files that other programs execute (exit code\n"
+	    "7), and .git stays. If the project changed since the last push or pull, nothing happens\n"
+	    "(5); merge with `clone --from REMOTE/NAME` and `promote`. -q prints the snapshot's id.\n",
 	.examples = "pull origin\npull origin:nightly --replace\n",
 	.run = pull_run,
 };

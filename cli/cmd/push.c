@@ -14,15 +14,15 @@ struct push_args {
 
 static const struct opt push_opts[] = {
 	OPT_STR('m', "message", "TEXT", struct push_args, message,
-		"what others read about it (default: the snapshot's own message)"),
+		"message that others see (default: the snapshot's own)"),
 	OPT_FLAG('f', "force", struct push_args, force,
-		 "move the name although somebody else moved it since"),
+		 "move the name even if somebody else has moved it since"),
 	OPT_FLAG(0, "whole", struct push_args, whole,
-		 "send all of it in new packs, not only what is new"),
+		 "send everything in new packs, not only what is new"),
 	OPT_LIST(0, "encrypt-to", "KEY", struct push_args, encrypt_to,
-		 "encrypt it for a key of age or SSH, or a file of some"),
+		 "encrypt for an age or SSH key, or a file with keys"),
 	OPT_STR(0, "identity", "FILE", struct push_args, identity,
-		"your key, to read what is encrypted there"),
+		"your private key, to read encrypted packs there"),
 	OPT_STR(0, "sign", "KEY", struct push_args, sign,
 		"sign it with an SSH key, as `ssh-keygen -Y sign` does"),
 	OPT_U64('j', "jobs", "N", struct push_args, jobs,
@@ -120,17 +120,17 @@ const struct command cmd_push = {
 	.name = "push",
 	.group = "Snapshots",
 	.rare = true,
-	.summary = "send a snapshot to a remote, as far as the remote lacks it",
+	.summary = "send a snapshot to a remote; only what is missing travels",
 	.words = "[STATE] REMOTE[:NAME]",
 	.min_words = 1,
 	.max_words = 2,
 	.opts = push_opts,
 	.details =
-	    "STATE is a snapshot, a clone now, or `.`, the project now (default: the clone that holds\n"
-	    "the current directory, else `.`). REMOTE is a name of `remote add` or an address:\n"
-	    "dir:/path or oci://host/repository. NAME (default: latest) then means this snapshot;\n"
-	    "it moves last, so it never means something incomplete. A name that somebody else moved\n"
-	    "is left alone (6) without --force. -q prints the digest of the manifest.\n",
+	    "STATE is a snapshot, a clone as it is now, or `.`, the project as it is now (default: the\n"
+	    "clone that holds the current directory, else `.`). REMOTE is a name of `remote add` or an\n"
+	    "address: dir:/path, oci://host/repository or ssh://host/path. NAME (default: latest) moves\n"
+	    "to the snapshot last, so it never names an incomplete one. If somebody else moved NAME,\n"
+	    "push stops with exit code 6, unless --force. -q prints the digest of the manifest.\n",
 	.examples = "push origin\npush try origin:try\npush @ dir:/mnt/share/app:nightly\n",
 	.run = push_run,
 };

@@ -14,18 +14,18 @@ struct remote_args {
 };
 
 static const struct opt remote_opts[] = {
-	OPT_U64('n', "count", "N", struct remote_args, count, "log: at most so many"),
+	OPT_U64('n', "count", "N", struct remote_args, count, "log: list at most N"),
 	OPT_FLAG(0, "insecure", struct remote_args, insecure,
-		 "add: a registry without TLS; the network can read and change what travels"),
+		 "add: allow a registry without TLS; the network can then read and change data"),
 	OPT_U64(0, "keep-last", "N", struct remote_args, keep_last,
 		"gc: keep the last N snapshots of each name"),
 	OPT_DURATION(0, "older-than", "TIME", struct remote_args, older_than,
-		     "gc: remove what was pushed longer ago: 90d"),
+		     "gc: remove snapshots that were pushed longer ago: 90d"),
 	OPT_LIST(0, "keep-tag", "PATTERN", struct remote_args, keep_tags,
-		 "gc: names like this keep everything: 'v*'"),
+		 "gc: keep every snapshot of names like this: 'v*'"),
 	OPT_DURATION(0, "grace", "TIME", struct remote_args, grace,
-		     "gc: leave what is younger, for pushes under way (1d)"),
-	OPT_FLAG(0, "dry-run", struct remote_args, dry_run, "gc: say what would go"),
+		     "gc: leave younger data alone, for pushes under way (1d)"),
+	OPT_FLAG(0, "dry-run", struct remote_args, dry_run, "gc: only say what would be removed"),
 	OPT_END,
 };
 _Static_assert(sizeof(struct remote_args) <= CMD_ARGS_MAX, "grow CMD_ARGS_MAX");
@@ -154,17 +154,17 @@ const struct command cmd_remote = {
 	.name = "remote",
 	.group = "Snapshots",
 	.rare = true,
-	.summary = "name the places that snapshots are pushed to, and look into them",
+	.summary = "manage the remotes that snapshots are pushed to and fetched from",
 	.words = "[list | add NAME URL | rm NAME | log REMOTE | gc REMOTE]",
 	.max_words = 3,
 	.opts = remote_opts,
 	.preset = remote_preset,
 	.details =
 	    "URL is dir:/path, a directory of its own (an OCI image layout);\n"
-	    "oci://host[:port]/repository, a registry; or ssh://[user@]host[:port]/path, a directory\n"
-	    "of another machine that has snapcow. Names are kept in remotes.json beside\n"
-	    "config.yaml, for all stores of this user; no password is among them. `remote log` lists\n"
-	    "what a remote has under each name or, with NAME, what that name meant before.\n"
+	    "oci://host[:port]/repository, a registry; or ssh://[user@]host[:port]/path, a directory on\n"
+	    "another machine that has snapcow. remotes.json beside config.yaml keeps the names, for\n"
+	    "all stores of this user, and no passwords. `remote log REMOTE` lists the names that a\n"
+	    "remote has; with REMOTE:NAME, the earlier snapshots of that name.\n"
 	    "\n"
 	    "`remote gc` frees what no snapshot there needs. Without rules it keeps every snapshot.\n"
 	    "With several, a snapshot stays if any rule keeps it. A name is removed with its\n"

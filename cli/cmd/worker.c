@@ -24,15 +24,15 @@ static const struct opt worker_opts[] = {
 		"also take tickets with these labels (at most 4)"),
 	OPT_U64('j', "jobs", "N", struct worker_args, jobs, "tickets at once (1)"),
 	OPT_LIST(0, "profile", "PROFILE", struct worker_args, profile,
-		 "profile that tickets may use, first the usual one"),
+		 "profile that tickets may use; the first is the default"),
 	OPT_LIST(0, "pass-env", "NAME", struct worker_args, pass_env,
 		 "variable of this worker that tickets may use"),
 	OPT_STR(0, "creds", "FILE", struct worker_args, creds, "NATS credentials file"),
 	OPT_FLAG(0, "insecure", struct worker_args, insecure,
 		 "allow a server elsewhere without credentials"),
-	OPT_STR(0, "name", "NAME", struct worker_args, name, "what others see (HOST-PID)"),
+	OPT_STR(0, "name", "NAME", struct worker_args, name, "name of the worker (HOST-PID)"),
 	OPT_DURATION(0, "lease", "TIME", struct worker_args, lease,
-		     "hand a ticket on after so long without a word (30s)"),
+		     "hand a ticket on after this time without a heartbeat (30s)"),
 	OPT_U64(0, "tickets", "N", struct worker_args, tickets, "exit after N tickets"),
 	OPT_FLAG(0, "once", struct worker_args, once, "exit when no ticket is waiting"),
 	OPT_U64('n', "count", "N", struct worker_args, count,
@@ -297,16 +297,16 @@ const struct command cmd_worker = {
 	.name = "worker",
 	.group = "Runs",
 	.rare = true,
-	.summary = "run commands for others, which a queue hands out",
+	.summary = "run commands that a queue hands out",
 	.words = "[status]",
 	.max_words = 1,
 	.opts = worker_opts,
 	.details =
-	    "Takes tickets of `run --on` from a NATS server with JetStream, fetches what the store\n"
-	    "lacks of the state, runs the command in a sandbox with a profile of this machine, and\n"
-	    "pushes what it changed. A ticket can only narrow the profile. If a worker dies, its ticket\n"
-	    "goes to another one, three times at most; each ticket has one result. SIGTERM lets it\n"
-	    "finish its tickets; a second SIGTERM hands them back to the queue. `status` lists the\n"
+	    "Takes tickets of `run --on` from a NATS server with JetStream. For each one it fetches the\n"
+	    "state, runs the command in a sandbox with a profile of this machine, and pushes what the\n"
+	    "command changed. A ticket can only narrow the profile. If a worker dies, another one gets\n"
+	    "its ticket, three times at most; each ticket has one result. On SIGTERM a worker finishes\n"
+	    "its tickets; on a second SIGTERM it hands them back to the queue. `status` lists the\n"
 	    "workers and what each one did.\n",
 	.examples = "worker --queue nats://127.0.0.1:4222 --remote origin --jobs 2\n"
 		    "worker --queue tls://queue.example.com --creds w.creds --remote hub\n"
