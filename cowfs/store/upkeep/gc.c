@@ -18,11 +18,15 @@
 #include <assert.h>
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "cowfs/store/behind.h"
 #include "cowfs/store/ref-row-i.h"
 #include "cowfs/store/store-i.h"
+
+/* Snapshots share most of what they name: so many of the last are not looked for in the database again. */
+#define LATELY 65536
 
 struct gc {
 	struct store *store;
@@ -38,7 +42,8 @@ struct gc {
 	struct marks marks; /* guarded by store->lock */
 	struct marks seen;  /* rows this gc came by: it looks at each only once */
 	int64_t free_pages; /* left by the last step that shrank the files */
-	struct buf todo;    /* struct object_ref: marked, not yet looked into */
+	struct buf todo;    /* struct object_ref: to be marked and looked into */
+	struct object_ref *lately; /* owned: what was put into todo, by its hash */
 	struct buf node;
 };
 
@@ -74,7 +79,11 @@ static int add_target(struct gc *g, enum object_kind kind, const struct object_i
 		      struct err *err)
 {
 	struct object_ref t = { .kind = kind, .id = *id };
+	struct object_ref *last = &g->lately[object_ref_hash(&t) % LATELY];
 
+	if (object_ref_equal(last, &t))
+		return 0;
+	*last = t;
 	return buf_append(&g->todo, &t, sizeof(t)) < 0 ? err_nomem(err) : 0;
 }
 
@@ -162,6 +171,9 @@ static int begin(struct store *s, const struct gc *how, struct gc **ret, struct 
 		return err_nomem(err);
 	*g = *how;
 	g->store = s;
+	g->lately = calloc(LATELY, sizeof(*g->lately));
+	if (!g->lately)
+		return err_nomem(err);
 
 	if (!g->aside)
 		upkeep_begins(s);
@@ -212,6 +224,7 @@ void gc_end(struct gc *g)
 	marks_done(&g->seen);
 	buf_done(&g->todo);
 	buf_done(&g->node);
+	free(g->lately);
 	free(g);
 }
 
