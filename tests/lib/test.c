@@ -5,10 +5,13 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/path.h"
 #include "base/sys.h"
+
+#define WAITS_MAX 60000 /* of a millisecond */
 
 struct registered {
 	test_fn fn;
@@ -115,6 +118,17 @@ void test_check(bool ok, const char *text, const char *file, int line)
 		return;
 	say("%s:%d: %s is false", file, line, text);
 	fail_at(file, line);
+}
+
+void test_wait(unsigned waits, const char *text, const char *file, int line)
+{
+	const struct timespec nap = { .tv_nsec = 1000000 };
+
+	if (waits >= WAITS_MAX) {
+		say("%s:%d: waited in vain for %s", file, line, text);
+		fail_at(file, line);
+	}
+	nanosleep(&nap, NULL);
 }
 
 void test_check_eq(intmax_t a, intmax_t b, const char *at, const char *bt, const char *file,

@@ -58,6 +58,12 @@ void test_check_mem(const void *a, size_t alen, const void *b, size_t blen, cons
 void test_check_ok(int r, const struct err *err, const char *text, const char *file, int line);
 void test_check_has(const char *haystack, const char *needle, const char *file, int line);
 
+/* Wait until `cond` holds, for what nothing announces; after a minute the test fails.  Not in threads of the product. */
+#define WAIT_FOR(cond)                               \
+	for (unsigned waits_ = 0; !(cond); waits_++) \
+	test_wait(waits_, #cond, __FILE__, __LINE__)
+void test_wait(unsigned waits, const char *text, const char *file, int line);
+
 NORETURN void test_skip(const char *why, const char *file, int line);
 #define TEST_SKIP(why) test_skip((why), __FILE__, __LINE__)
 

@@ -213,8 +213,7 @@ static void *look_too(void *unused)
 static void have_it_waited_for(void)
 {
 	CHECK_EQ(pthread_create(&other, NULL, look_too, NULL), 0);
-	while (begun->l->waiting == 0)
-		usleep(1000);
+	WAIT_FOR(begun->l->waiting > 0);
 }
 
 TEST(who_comes_to_wait_for_what_was_begun_makes_it_faster)

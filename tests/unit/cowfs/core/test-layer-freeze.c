@@ -163,19 +163,18 @@ static void furnish(struct live *v)
 	CHECK_EQ(live_try_unlink(v, "gone"), 0);
 }
 
-/* Wait until nothing is left to persist: a rename over a file makes the committer hurry. */
-static void settle(struct live *v)
+static bool is_settled(const struct live *v)
 {
 	struct layers_stats stats;
 
-	for (unsigned tries = 0; tries < 60000; tries++) {
-		layers_stats(v->layers, &stats);
-		if (stats.dirty == 0 && stats.nodes == 2)
-			return;
-		usleep(1000);
-	}
-	CHECK_EQ(stats.dirty, 0);
-	CHECK_EQ(stats.nodes, 2);
+	layers_stats(v->layers, &stats);
+	return stats.dirty == 0 && stats.nodes == 2;
+}
+
+/* Wait until nothing is left to persist: a rename over a file makes the committer hurry. */
+static void settle(struct live *v)
+{
+	WAIT_FOR(is_settled(v));
 }
 
 static void check_stored(struct live *v, const struct buf *wanted)

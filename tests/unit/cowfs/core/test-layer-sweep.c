@@ -121,8 +121,7 @@ TEST(without_one_it_goes_when_nothing_else_is_to_be_done)
 	live_put(&v, "f", "");
 	for (int i = 0; i < 20; i++)
 		rewrite(&v, "f", &rng);
-	while (stored(&v) > 9 * MIB)
-		usleep(1000);
+	WAIT_FOR(stored(&v) <= 9 * MIB);
 	check_store_is_sound(&v);
 }
 
@@ -152,8 +151,7 @@ TEST(what_is_removed_goes_though_nothing_was_appended)
 		CHECK_EQ(live_try_unlink(&v, name), 0);
 	}
 	live_persist(&v);
-	while (stored(&v) > MIB)
-		usleep(1000);
+	WAIT_FOR(stored(&v) <= MIB);
 	check_store_is_sound(&v);
 }
 
@@ -276,8 +274,7 @@ TEST(an_fsync_does_not_wait_for_ever)
 	CHECK_OK(layer_open(v.layers, "other", &other.l, &err), &err);
 	p.l = other.l;
 	CHECK_EQ(pthread_create(&thread, NULL, persist_for_long, &p), 0);
-	while (!p.begun)
-		usleep(1000);
+	WAIT_FOR(p.begun);
 	/* Once it is due, the committer waits for its turn. */
 	live_put(&other, "g", "");
 	for (int i = 0; i < 20; i++)

@@ -212,8 +212,7 @@ static void end_turn(struct live *v)
 
 static void await_waiting(const struct live *v, unsigned n)
 {
-	while (v->l->waiting < n)
-		usleep(1000);
+	WAIT_FOR(v->l->waiting >= n);
 }
 
 static void join(struct asker *a)

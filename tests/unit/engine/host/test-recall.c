@@ -147,8 +147,7 @@ TEST(the_end_does_not_wait_for_a_walk_that_a_writer_waits_for)
 	CHECK(writer >= 0);
 	if (writer == 0)
 		_exit(open(path, O_WRONLY) >= 0 ? 0 : 1);
-	while (fcntl(fd, F_GETLEASE) == F_RDLCK)
-		usleep(1000);
+	WAIT_FOR(fcntl(fd, F_GETLEASE) != F_RDLCK);
 	promises_free(all);
 	CHECK_EQ(waitpid(writer, &status, 0), writer);
 	CHECK_EQ(status, 0);

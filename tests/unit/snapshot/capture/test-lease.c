@@ -352,8 +352,7 @@ TEST(a_take_that_fails_lets_the_writer_go_on)
 
 static void wait_until_broken(int fd)
 {
-	while (fcntl(fd, F_GETLEASE) == F_RDLCK)
-		usleep(1000);
+	WAIT_FOR(fcntl(fd, F_GETLEASE) != F_RDLCK);
 }
 
 static void *close_leases(void *arg)
@@ -378,8 +377,7 @@ TEST(closing_serves_the_breaks_that_have_begun)
 	third = leases_dup(sc.l, 3);
 	atomic_store(&sc.b->gate_shut, 1);
 	pids[0] = start_writer(&sc, 1, open_wronly);
-	while (!atomic_load(&sc.b->in_gate))
-		usleep(1000);
+	WAIT_FOR(atomic_load(&sc.b->in_gate));
 	pids[1] = start_writer(&sc, 2, truncate_path);
 	wait_until_broken(second);
 	CHECK_EQ(pthread_create(&closer, NULL, close_leases, &sc), 0);
@@ -400,8 +398,7 @@ TEST(closing_serves_the_breaks_that_have_begun)
 
 static void wait_until_put_off(struct scene *sc, uint64_t key)
 {
-	while (!atomic_load(&sc->b->put_off[key]))
-		usleep(1000);
+	WAIT_FOR(atomic_load(&sc->b->put_off[key]));
 }
 
 TEST(files_that_cannot_be_taken_yet_hold_up_no_other)
@@ -448,8 +445,7 @@ TEST(dropping_does_not_wait_for_a_take_under_way)
 	add_file(&sc, 1);
 	atomic_store(&sc.b->gate_shut, 1);
 	pid = start_writer(&sc, 1, open_wronly);
-	while (!atomic_load(&sc.b->in_gate))
-		usleep(1000);
+	WAIT_FOR(atomic_load(&sc.b->in_gate));
 	CHECK_EQ(leases_drop(sc.l, 1), -EBUSY);
 	atomic_store(&sc.b->gate_shut, 0);
 	CHECK_EQ(end_of(pid), 0);
@@ -537,8 +533,7 @@ TEST(a_take_that_outlasts_the_kernel_knows_it)
 	CHECK_EQ(end_of(pid), 0);
 	CHECK_EQ(atomic_load(&sc.b->early), 1);
 	atomic_store(&sc.b->gate_shut, 0);
-	while (leases_count(sc.l).held)
-		usleep(1000);
+	WAIT_FOR(leases_count(sc.l).held == 0);
 	CHECK_EQ(leases_count(sc.l).lapsed, 1);
 	CHECK_EQ(atomic_load(&sc.b->unheld), 1);
 }
