@@ -318,6 +318,28 @@ static int try_remote(struct invocation *inv, int *ret, struct err *err)
 	return 1;
 }
 
+/* The first `n` snapshots as people read them, or with -q their ids. */
+static int print_history(struct view *v, const struct engine_history *h, size_t n, struct err *err)
+{
+	CLEANUP(pager_end) struct pager pager = { .saved = -1 };
+	const struct invocation *inv = v->inv;
+	const struct log_args *args = inv->args;
+	int r = 0;
+
+	for (size_t i = 0; i < n && inv->quiet; i++)
+		fprintf(inv->out, "%s\n", h->list[i].id);
+	if (inv->quiet)
+		return 0;
+	pager_begin(&pager, inv);
+	if (args->graph)
+		r = graph_print(inv, h->list, n, print_row, v, err);
+	else if (args->agent)
+		steps_print(inv, h, n);
+	else
+		print_human(v, h, n);
+	return pager_was_left(&pager) ? CMD_OK : r;
+}
+
 static int log_run(struct invocation *inv, struct err *err)
 {
 	CLEANUP(engine_history_done) struct engine_history h = { 0 };
@@ -326,7 +348,6 @@ static int log_run(struct invocation *inv, struct err *err)
 	const bool is_agent = args->agent && inv->n_words > 0 && names_agent(inv->words[0]);
 	const char *clone = inv->n_words > 0 && !is_agent ? inv->words[0] : here;
 	CLEANUP(view_done) struct view v = { .inv = inv };
-	CLEANUP(pager_end) struct pager pager = { .saved = -1 };
 	size_t n;
 	int r, of_file;
 
@@ -360,19 +381,7 @@ static int log_run(struct invocation *inv, struct err *err)
 		return r;
 	n = h.n - v.folded;
 	n = args->count > 0 && args->count < n ? (size_t)args->count : n;
-	if (inv->json)
-		return print_json(&v, &h, n, err);
-	if (!inv->quiet)
-		pager_begin(&pager, inv);
-	if (args->graph && !inv->quiet)
-		r = graph_print(inv, h.list, n, print_row, &v, err);
-	else if (!inv->quiet && args->agent)
-		steps_print(inv, &h, n);
-	else if (!inv->quiet)
-		print_human(&v, &h, n);
-	for (size_t i = 0; i < n && inv->quiet; i++)
-		fprintf(inv->out, "%s\n", h.list[i].id);
-	return pager_was_left(&pager) ? CMD_OK : r;
+	return inv->json ? print_json(&v, &h, n, err) : print_history(&v, &h, n, err);
 }
 
 const struct command cmd_log = {

@@ -169,6 +169,22 @@ static void tell_published(const struct engine_run *run, void *ctx)
 		runs_print_published(stderr, run, args->tty ? "\r\n" : "\n");
 }
 
+static struct engine_run_limits limits_of(const struct run_args *args)
+{
+	return (struct engine_run_limits){
+		.mem = args->mem,
+		.cpus_milli = ENGINE_UNSAID,
+		.pids = args->pids,
+		.time_ms = args->time,
+		.disk = args->disk,
+		.inodes = args->inodes,
+		.fsize = args->fsize,
+		.nofile = args->nofile,
+		.output = args->output,
+		.net_out = args->net_out,
+	};
+}
+
 static int read_options(const struct invocation *inv, struct engine_run_options *o, struct err *err)
 {
 	const struct run_args *args = inv->args;
@@ -180,18 +196,7 @@ static int read_options(const struct invocation *inv, struct engine_run_options 
 	*o = (struct engine_run_options){
 		.clone = names_clone(inv) ? inv->words[0] : NULL,
 		.profile = args->profile,
-		.limits = {
-			.mem = args->mem,
-			.cpus_milli = ENGINE_UNSAID,
-			.pids = args->pids,
-			.time_ms = args->time,
-			.disk = args->disk,
-			.inodes = args->inodes,
-			.fsize = args->fsize,
-			.nofile = args->nofile,
-			.output = args->output,
-			.net_out = args->net_out,
-		},
+		.limits = limits_of(args),
 		.workdir = args->workdir,
 		.ro = list_of(&args->ro),
 		.rw = list_of(&args->rw),

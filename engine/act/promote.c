@@ -363,10 +363,10 @@ static int go(struct promoting *p, struct err *err)
 	return p->options->check ? hold_for_checks(p, message, err) : land(p, before, message, err);
 }
 
-static int promote(struct promoting *p, struct err *err)
+/* What is promoted, where to, which of its paths, and the rules that guard them. */
+static int find_parts(struct promoting *p, struct err *err)
 {
 	const struct engine_promote_options *o = p->options->asked;
-	struct survey_options survey = { .watch = o->watch };
 	int r;
 
 	r = p->options->undo ? promoting_find_project(p, err) : promoting_find_clone(p, err);
@@ -379,8 +379,6 @@ static int promote(struct promoting *p, struct err *err)
 	if (r < 0)
 		return r;
 	p->whole = p->theirs_root;
-	survey.only = deliver_is(p) ? &p->watched : NULL;
-	survey.place = deliver_is(p) ? &p->place : NULL;
 	if (!deliver_is(p))
 		r = patterns_parse(&o->paths, &p->paths, err);
 	if (r < 0)
@@ -391,8 +389,18 @@ static int promote(struct promoting *p, struct err *err)
 	/* An undo only restores what was there before, so the guard need not hold it. */
 	if (!p->options->undo)
 		r = rules_guard(p->options->rules, p->project.path, &p->rules, &p->guard, err);
+	return r;
+}
+
+static int promote(struct promoting *p, struct err *err)
+{
+	struct survey_options survey = { .watch = p->options->asked->watch };
+	int r = find_parts(p, err);
+
 	if (r < 0)
 		return r;
+	survey.only = deliver_is(p) ? &p->watched : NULL;
+	survey.place = deliver_is(p) ? &p->place : NULL;
 	r = landing_open(&p->landing, p->task, deliver_is(p) ? &p->target : &p->project, &survey,
 			 err);
 	if (r < 0)

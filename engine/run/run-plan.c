@@ -34,17 +34,11 @@ static int choose_walls(struct run_plan *p, const struct engine_list *missing, s
 	return 0;
 }
 
-int run_plan_check(struct run_plan *p, struct engine *e, const struct engine_run_options *o,
-		   struct err *err)
+/* What the terms of the run say about its sandbox. */
+static void fill_spec(struct run_plan *p, const struct engine_run_options *o)
 {
 	const struct engine_run_limits *l = &p->terms.limits;
-	int r = run_terms_choose(&p->terms, e, o, err);
 
-	if (r < 0)
-		return r;
-	r = run_root_check(o, &p->terms, err);
-	if (r < 0)
-		return r;
 	sandbox_spec_init(&p->spec);
 	if (o->root)
 		p->spec.uid = p->spec.gid = 0;
@@ -65,6 +59,19 @@ int run_plan_check(struct run_plan *p, struct engine *e, const struct engine_run
 		.output = l->output,
 		.tmp = l->mem > 0 ? l->mem : FRESH_MAX,
 	};
+}
+
+int run_plan_check(struct run_plan *p, struct engine *e, const struct engine_run_options *o,
+		   struct err *err)
+{
+	int r = run_terms_choose(&p->terms, e, o, err);
+
+	if (r < 0)
+		return r;
+	r = run_root_check(o, &p->terms, err);
+	if (r < 0)
+		return r;
+	fill_spec(p, o);
 	r = run_net_choose(&p->net, &p->terms, &p->spec, err);
 	if (r < 0)
 		return r;

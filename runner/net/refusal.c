@@ -167,21 +167,25 @@ char *net_refusal_target(const struct net_refusal *r, char *text, size_t size)
 
 char *net_refusal_explain(const struct net_refusal *r, char *text, size_t size)
 {
+	static const char *const plain[NET_N_RULES] = {
+		[NET_RULE_HOST] = " is not in the list of allowed hosts",
+		[NET_RULE_PORT] = ": the host is allowed, but not this port",
+		[NET_RULE_LITERAL] = ": addresses are not allowed unless listed",
+		[NET_RULE_NAME] = " is not the name of a host",
+		[NET_RULE_PROTOCOL] = ": what was said there is neither TLS nor HTTP",
+		[NET_RULE_LIMIT] = ": too many connections at once",
+	};
 	char to[NET_HOST_SHOWN + 16];
 
 	net_refusal_target(r, to, sizeof(to));
 	switch (r->rule) {
 	case NET_RULE_HOST:
-		snprintf(text, size, "'%s' is not in the list of allowed hosts", to);
-		break;
 	case NET_RULE_PORT:
-		snprintf(text, size, "'%s': the host is allowed, but not this port", to);
-		break;
 	case NET_RULE_LITERAL:
-		snprintf(text, size, "'%s': addresses are not allowed unless listed", to);
-		break;
 	case NET_RULE_NAME:
-		snprintf(text, size, "'%s' is not the name of a host", to);
+	case NET_RULE_PROTOCOL:
+	case NET_RULE_LIMIT:
+		snprintf(text, size, "'%s'%s", to, plain[r->rule]);
 		break;
 	case NET_RULE_ADDRESS:
 		snprintf(text, size, "'%s' leads to '%s', which is not of the open internet", to,
@@ -195,12 +199,6 @@ char *net_refusal_explain(const struct net_refusal *r, char *text, size_t size)
 		break;
 	case NET_RULE_HTTP:
 		snprintf(text, size, "'%s': an HTTP request asks for '%s' there", to, r->detail);
-		break;
-	case NET_RULE_PROTOCOL:
-		snprintf(text, size, "'%s': what was said there is neither TLS nor HTTP", to);
-		break;
-	case NET_RULE_LIMIT:
-		snprintf(text, size, "'%s': too many connections at once", to);
 		break;
 	case NET_RULE_REQUEST:
 		snprintf(text, size, "'%s': the request '%s' is not allowed", to, r->detail);
