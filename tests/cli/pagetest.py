@@ -1,0 +1,101 @@
+"""Type the commands of a page of the guide into one shell, and compare what comes with what the page shows."""
+
+import re
+import subprocess
+import threading
+import time
+from pathlib import Path
+
+from snaptest import SNAP
+
+GUIDE = Path(__file__).resolve().parents[2] / "docs" / "guide"
+MARK = "-- that was it --"
+SECONDS = 60
+# What differs from day to day: what the program is called, ids, times, sizes, processes, and how many files a git of this version writes.
+VARY = ((r"\bsnapcow ", "snap "), (r"\b[0-9a-f]{7,16}\b", "ID"), (r"\b\d+(\.\d+)?(ms|s)\b", "TIME"), (r"\d+ files, [\d.]+ KiB", "FILES"),
+        (r"process \d+", "process N"), (r"\d+ added, \d+ modified", "COUNTS"), (r"\d+( automatic)? snapshots", "SNAPSHOTS"),
+        (r"^ \.git .*", " .git"), (r"^( price\.js) +", r"\1 "), (r"^ \d+ files changed.*", " CHANGED"),
+        (r"\d+ paths", "PATHS"), (r"\d+ deleted", "DELETED"), (r"\d+ +[\d.]+ KiB", "SIZE"), (r"^its own .*", "its own"),
+        (r"promotion of [a-z]+-[a-z]+", "promotion of NAME"))
+
+
+def steps(text):
+    """Each command of the page, with the lines that it prints."""
+    found = []
+    for block in re.findall(r"^```\n(.*?)^```", text, re.S | re.M):
+        lines = iter(block.splitlines())
+        for line in lines:
+            if not line.startswith("$ "):
+                found[-1][1].append(line)
+                continue
+            command = [line[2:]]
+            while "<<'EOF'" in command[0] and command[-1] != "EOF":
+                command.append(next(lines))
+            found.append(("\n".join(command), []))
+    return found
+
+
+def plain(lines):
+    out = []
+    for line in lines:
+        for pattern, word in VARY:
+            line = re.sub(pattern, word, line)
+        # A machine without a cgroup for this user says so; the page does, too.
+        if not line.startswith("warning: "):
+            out.append(line)
+    return sorted(out)  # two streams in one pipe have no order
+
+
+class Shell:
+    def __init__(self, env, cwd):
+        self.process = subprocess.Popen(["bash"], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                        stderr=subprocess.STDOUT, env=env, cwd=cwd, text=True)
+
+    def type(self, command):
+        # A run would read the lines that follow.
+        self.process.stdin.write(f"{{ {command}\n}} < /dev/null\nlast=$?; echo '{MARK}'; (exit $last)\n")
+        self.process.stdin.flush()
+        late, lines = threading.Timer(SECONDS, self.process.kill), []
+        late.start()
+        for line in self.process.stdout:
+            if line == MARK + "\n":
+                late.cancel()
+                return lines
+            lines.append(line.rstrip("\n"))
+        raise AssertionError(f"the shell ended: {command}: {lines}")
+
+    def end(self):
+        self.process.stdin.close()
+        self.process.stdout.close()
+        self.process.wait(60)
+
+
+def do(shell, command, wanted):
+    """A line that waits two seconds for the server waits here until the server has said it."""
+    waits = command.startswith("sleep 2; ")
+    until = time.monotonic() + SECONDS
+    while True:
+        got = plain(shell.type(command.removeprefix("sleep 2; ")))
+        if got == wanted or not waits or time.monotonic() > until:
+            return got
+        time.sleep(0.1)
+
+
+def type_page(w, name, top):
+    """Type every command of docs/guide/NAME.md; `top` is the directory that the page says to remove in the end."""
+    page, here = GUIDE / f"{name}.md", str(w.top / name)
+    shell = Shell(w.env, w.top)
+    shell.type(f"snap() {{ '{SNAP}' \"$@\"; }}; export HOME='{w.home}'")
+    shell.type("git config --global user.name Somebody; git config --global user.email somebody@example.org; "
+               "git config --global init.defaultBranch main; git config --global log.decorate short")
+    found = steps(page.read_text().replace(top, here))
+    assert len(found) > 30, len(found)
+    try:
+        for command, wanted in found:
+            wanted = plain(wanted)
+            got = do(shell, command, wanted)
+            assert got == wanted, f"$ {command}\n" + "\n".join(got) + "\n--- the page has\n" + "\n".join(wanted)
+        assert not Path(here).exists(), "nothing is left"
+    finally:
+        shell.type("kill $(jobs -p) 2> /dev/null; snap stop --force > /dev/null 2>&1; cd /")
+        shell.end()
