@@ -19,6 +19,7 @@
 
 struct metrics_args {
 	const char *listen, *token_file, *otlp;
+	bool send;
 };
 
 static const struct opt metrics_opts[] = {
@@ -26,9 +27,11 @@ static const struct opt metrics_opts[] = {
 		"serve the numbers there for Prometheus; port 0 picks a free one"),
 	OPT_STR(0, "token-file", "FILE", struct metrics_args, token_file,
 		"read the token from FILE, or create it there"),
-	OPT_STR(0, "otlp", "FILE|URL", struct metrics_args, otlp,
-		"write the recorded runs as spans to FILE ('-': print them), or send new ones to "
-		"the collector at URL"),
+	OPT_STR(
+	    0, "otlp", "FILE|URL", struct metrics_args, otlp,
+	    "write recorded runs as spans to FILE ('-': print), or send new ones to a collector"),
+	OPT_FLAG(0, "send", struct metrics_args, send,
+		 "send new spans to `metrics.otlp` of config.yaml"),
 	OPT_END,
 };
 _Static_assert(sizeof(struct metrics_args) <= CMD_ARGS_MAX, "grow CMD_ARGS_MAX");
@@ -232,18 +235,32 @@ static bool is_url(const char *to)
 	return strncmp(to, "http://", 7) == 0 || strncmp(to, "https://", 8) == 0;
 }
 
-static int send_spans(struct invocation *inv, const char *url, struct err *err)
+static int send_spans(struct invocation *inv, const struct engine_collector *to, struct err *err)
 {
 	struct engine_spans done = { 0 };
-	int r = engine_spans_send(inv->engine, url, otlp_append, &done, err);
+	int r = engine_spans_send(inv->engine, to, otlp_append, &done, err);
 
 	if (done.refused > 0)
 		log_warn("the collector refused %" PRIu64 " spans for good, continuing",
 			 done.refused);
 	if (!inv->quiet && (r >= 0 || done.sent > 0))
 		fprintf(inv->out, "sent %" PRIu64 " span%s to %s\n", done.sent,
-			done.sent == 1 ? "" : "s", url);
+			done.sent == 1 ? "" : "s", to->url);
 	return r;
+}
+
+static int send_configured(struct invocation *inv, struct err *err)
+{
+	CLEANUP(engine_collector_done) struct engine_collector to = { 0 };
+	int r = engine_collector(inv->engine, &to, err);
+
+	if (r < 0)
+		return r;
+	if (!to.url)
+		return err_set(err, -ENOENT,
+			       "no collector is set: write 'metrics: {otlp: URL}' into "
+			       "~/.config/snapcow/config.yaml");
+	return send_spans(inv, &to, err);
 }
 
 static int write_spans(struct invocation *inv, const char *path, struct err *err)
@@ -319,8 +336,13 @@ static int metrics_run(struct invocation *inv, struct err *err)
 {
 	const struct metrics_args *args = inv->args;
 
-	if (args->listen && (args->otlp || inv->json))
+	if (args->listen && (args->otlp || args->send || inv->json))
 		return err_set(err, -EINVAL, "'--listen' contradicts '--%s'",
+			       args->otlp   ? "otlp"
+			       : args->send ? "send"
+					    : "json");
+	if (args->send && (args->otlp || inv->json))
+		return err_set(err, -EINVAL, "'--send' contradicts '--%s'",
 			       args->otlp ? "otlp" : "json");
 	if (args->token_file && !args->listen)
 		return err_set(err, -EINVAL, "'--token-file' needs '--listen'");
@@ -328,10 +350,14 @@ static int metrics_run(struct invocation *inv, struct err *err)
 		return err_set(err, -EINVAL, "'--otlp' contradicts '--json'");
 	if (args->listen)
 		return serve(inv, args, err);
+	if (args->send)
+		return send_configured(inv, err);
 	if (!args->otlp)
 		return print_metrics(inv, err);
-	return is_url(args->otlp) ? send_spans(inv, args->otlp, err)
-				  : write_spans(inv, args->otlp, err);
+	if (!is_url(args->otlp))
+		return write_spans(inv, args->otlp, err);
+	return send_spans(inv, &(struct engine_collector){ .url = (char *)(uintptr_t)args->otlp },
+			  err);
 }
 
 const struct command cmd_metrics = {
@@ -344,11 +370,10 @@ const struct command cmd_metrics = {
 	    "What the daemon counts begins at 0 when it starts; one that does not run is not\n"
 	    "started, and snapcow_up is 0. Records of runs are removed with time, so their\n"
 	    "numbers may fall. With node_exporter: `metrics > DIR/snapcow.prom`.\n"
-	    "--listen answers GET /metrics until ^C, to whoever brings the token; Prometheus has it\n"
-	    "as `credentials_file`. --otlp FILE writes a span for each recorded run, in a line of\n"
-	    "JSON that collectors of OpenTelemetry take; only you can read FILE. --otlp URL sends\n"
-	    "the runs that have ended since it was last called; if the collector is away, the next\n"
-	    "call sends them.\n",
+	    "--listen answers GET /metrics until ^C, for clients that have the token (Prometheus:\n"
+	    "`credentials_file`). --otlp FILE writes a span for each recorded run, in a line of JSON\n"
+	    "that collectors of OpenTelemetry take; only you can read FILE. --otlp URL sends the\n"
+	    "runs that have ended since its last call; if the collector is away, the next call does.\n",
 	.examples = "metrics\nmetrics --json\n"
 		    "metrics --listen 127.0.0.1:9464 --token-file ~/.config/snapcow-metrics\n"
 		    "metrics --otlp -\nmetrics --otlp http://127.0.0.1:4318\n",

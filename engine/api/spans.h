@@ -9,6 +9,7 @@
 #pragma once
 
 #include "base/buf.h"
+#include "base/strlist.h"
 #include "engine/api/run.h"
 
 #define ENGINE_SPANS_BATCH 256 /* runs in a request */
@@ -18,15 +19,25 @@ struct engine_spans {
 	uint64_t refused; /* that the collector cannot understand; they are not sent again */
 };
 
+struct engine_collector {
+	char *url;              /* owned; without a path, /v1/traces is meant.  NULL: none */
+	struct strlist headers; /* "Name: value", sent with every request */
+};
+
+void engine_collector_done(struct engine_collector *c);
+
+/* The one that config.yaml names (metrics.otlp).  -EINVAL with a sentence if the file cannot be understood. */
+NODISCARD int engine_collector(const struct engine *e, struct engine_collector *ret,
+			       struct err *err);
+
 /* Append `n` runs, oldest first, as the body of a request. */
 typedef int engine_spans_fn(const struct engine_run *list, size_t n, struct buf *out,
 			    struct err *err);
 
 /*
- * Send what has ended since the last time.  `endpoint` is a URL; without a path, /v1/traces is meant.
- * -EINVAL for one that is none, or that would send commands over a network in plain text; -EBUSY if
+ * Send what has ended since the last time.  -EINVAL for a URL that is none, or that would send commands over a network in plain text; -EBUSY if
  * another process is sending to it; -EAGAIN if the collector wants us to come back later; or why it cannot
  * be reached.  *ret then counts what was sent before.
  */
-NODISCARD int engine_spans_send(struct engine *e, const char *endpoint, engine_spans_fn *encode,
-				struct engine_spans *ret, struct err *err);
+NODISCARD int engine_spans_send(struct engine *e, const struct engine_collector *to,
+				engine_spans_fn *encode, struct engine_spans *ret, struct err *err);

@@ -22,7 +22,9 @@ struct config {
 	struct strlist task_names, task_lines;
 	/* For each remote that is set: its name and files, "" if there is none; as many in each list. */
 	struct strlist remotes, remote_signers, remote_revoked, remote_recipients, remote_identity;
-	uint64_t steps; /* of agents, that a project keeps; 0: not said */
+	char *otlp;                  /* owned; the collector that spans are sent to, or NULL */
+	struct strlist otlp_headers; /* "Name: value", for that collector */
+	uint64_t steps;              /* of agents, that a project keeps; 0: not said */
 };
 
 void config_done(struct config *c);

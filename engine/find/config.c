@@ -1,5 +1,6 @@
 #include "engine/find/config-i.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -186,12 +187,86 @@ static int read_remotes(struct reading *rd, struct yaml key, struct yaml map)
 	return r;
 }
 
+static bool is_header_name(const char *name)
+{
+	return *name != '\0' && strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+					     "0123456789-_") == strlen(name);
+}
+
+/* A line break in a value would begin another header. */
+static bool is_header_value(const char *value)
+{
+	for (const char *c = value; *c != '\0'; c++)
+		if (iscntrl((unsigned char)*c))
+			return false;
+	return *value != '\0';
+}
+
+static int read_headers(struct reading *rd, struct yaml key, struct yaml map)
+{
+	struct yaml name, value;
+	void *iter = NULL;
+
+	if (yaml_kind(map) != YAML_MAP)
+		return yaml_error(key, rd->name, rd->err,
+				  "'otlp_headers' expects names and values, as 'X-Api-Key: abc'");
+	while (yaml_next_pair(map, &iter, &name, &value)) {
+		const char *text = yaml_kind(value) == YAML_TEXT ? yaml_text(value) : "";
+		AUTO_FREE char *line = NULL;
+
+		if (!is_header_name(yaml_text(name)) || !is_header_value(text))
+			return yaml_error(name, rd->name, rd->err,
+					  "'%.60s' is no header: a name and a line of text",
+					  yaml_text(name));
+		if (asprintf(&line, "%s: %s", yaml_text(name), text) < 0) {
+			line = NULL;
+			return err_nomem(rd->err);
+		}
+		if (strlist_add(&rd->config.otlp_headers, line) < 0)
+			return err_nomem(rd->err);
+	}
+	return 0;
+}
+
+static int read_otlp(struct reading *rd, struct yaml key, struct yaml value)
+{
+	const char *text = yaml_kind(value) == YAML_TEXT ? yaml_text(value) : "";
+
+	if (strncmp(text, "http://", 7) != 0 && strncmp(text, "https://", 8) != 0)
+		return yaml_error(key, rd->name, rd->err,
+				  "'otlp' expects an address, as http://127.0.0.1:4318");
+	rd->config.otlp = strdup(text);
+	return rd->config.otlp ? 0 : err_nomem(rd->err);
+}
+
+static int read_metrics(struct reading *rd, struct yaml key, struct yaml map)
+{
+	struct yaml name, value;
+	void *iter = NULL;
+	int r = 0;
+
+	if (yaml_kind(map) != YAML_MAP)
+		return yaml_error(key, rd->name, rd->err,
+				  "'metrics' expects keys and values, as "
+				  "'otlp: http://127.0.0.1:4318'");
+	while (r >= 0 && yaml_next_pair(map, &iter, &name, &value)) {
+		if (strcmp(yaml_text(name), "otlp") == 0)
+			r = read_otlp(rd, name, value);
+		else if (strcmp(yaml_text(name), "otlp_headers") == 0)
+			r = read_headers(rd, name, value);
+		else
+			r = yaml_error(name, rd->name, rd->err, "unknown key 'metrics.%.60s'",
+				       yaml_text(name));
+	}
+	return r;
+}
+
 static const struct {
 	const char *name;
 	int (*read)(struct reading *rd, struct yaml key, struct yaml value);
 } sections[] = {
 	{ "store", read_store },   { "promote", read_promote }, { "tasks", read_tasks },
-	{ "agents", read_agents }, { "remote", read_remotes },
+	{ "agents", read_agents }, { "remote", read_remotes },  { "metrics", read_metrics },
 };
 
 static int read_section(struct reading *rd, struct yaml key, struct yaml value)
@@ -226,6 +301,8 @@ void config_done(struct config *c)
 	strlist_done(&c->remote_revoked);
 	strlist_done(&c->remote_recipients);
 	strlist_done(&c->remote_identity);
+	strlist_done(&c->otlp_headers);
+	free(c->otlp);
 }
 
 int config_expand(const char *home, const char *path, char **ret, struct err *err)

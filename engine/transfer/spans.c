@@ -12,6 +12,7 @@
 #include "base/fdio.h"
 #include "base/hex.h"
 #include "base/path.h"
+#include "engine/find/config-i.h"
 #include "engine/find/engine-i.h"
 #include "engine/transfer/transfer-i.h"
 #include "remote/http.h"
@@ -154,56 +155,97 @@ static int judge(const struct http_answer *a, const char *url, struct err *err)
 		       a->status);
 }
 
-static int post(struct http *h, const char *url, const struct buf *body, struct err *err)
+/* Where batches go. */
+struct line {
+	struct http *http; /* owned */
+	char *url;         /* owned; complete */
+	struct strlist headers;
+};
+
+static void line_done(struct line *l)
 {
-	char *type[] = { (char[]){ "Content-Type: application/json" } };
-	const struct strlist headers = { .list = type, .n = ARRAY_LEN(type) };
+	http_close(l->http);
+	free(l->url);
+	strlist_done(&l->headers);
+}
+
+static int line_open(struct line *l, const struct engine_collector *to, struct err *err)
+{
+	const struct http_options how = { .tries = TRIES, .stall_ms = STALL_MS };
+
+	if (strlist_add(&l->headers, "Content-Type: application/json") < 0)
+		return err_nomem(err);
+	for (size_t i = 0; i < to->headers.n; i++)
+		if (strlist_add(&l->headers, to->headers.list[i]) < 0)
+			return err_nomem(err);
+	return http_open(&how, &l->http, err);
+}
+
+static int post(struct line *l, const struct buf *body, struct err *err)
+{
 	const struct http_source source = http_source_bytes(body->data, body->len);
 	const struct http_request q = {
 		.method = "POST",
-		.url = url,
-		.headers = &headers,
+		.url = l->url,
+		.headers = &l->headers,
 		.source = &source,
 		.quick = true,
 	};
 	CLEANUP(http_answer_done) struct http_answer a = { 0 };
-	int r = http_send(h, &q, &a, err);
+	int r = http_send(l->http, &q, &a, err);
 
-	return r < 0 ? r : judge(&a, url, err);
+	return r < 0 ? r : judge(&a, l->url, err);
 }
 
-static int send_batch(struct http *h, const char *url, const struct engine_run *list, size_t n,
+static int send_batch(struct line *l, const struct engine_run *list, size_t n,
 		      engine_spans_fn *encode, struct engine_spans *ret, struct err *err)
 {
 	CLEANUP(buf_done) struct buf body = BUF_INIT;
 	int r = encode(list, n, &body, err);
 
 	if (r >= 0)
-		r = post(h, url, &body, err);
+		r = post(l, &body, err);
 	if (r < 0)
 		return r;
 	*(r > 0 ? &ret->sent : &ret->refused) += n;
 	return 0;
 }
 
-int engine_spans_send(struct engine *e, const char *endpoint, engine_spans_fn *encode,
+void engine_collector_done(struct engine_collector *c)
+{
+	free(c->url);
+	strlist_done(&c->headers);
+}
+
+int engine_collector(const struct engine *e, struct engine_collector *ret, struct err *err)
+{
+	AUTO_FREE char *path = config_file(e->home, CONFIG_FILE);
+	CLEANUP(config_done) struct config config = { 0 };
+	int r = path ? config_read(path, &config, err) : 0;
+
+	if (r < 0)
+		return r;
+	*ret = (struct engine_collector){ TAKE_PTR(config.otlp), config.otlp_headers };
+	config.otlp_headers = (struct strlist){ 0 };
+	return 0;
+}
+
+int engine_spans_send(struct engine *e, const struct engine_collector *to, engine_spans_fn *encode,
 		      struct engine_spans *ret, struct err *err)
 {
 	const struct engine_runs_options all = { .all = true };
-	const struct http_options how = { .tries = TRIES, .stall_ms = STALL_MS };
 	CLEANUP(engine_runs_done) struct engine_runs runs = { 0 };
-	CLEANUP(http_close_p) struct http *h = NULL;
+	CLEANUP(line_done) struct line line = { 0 };
 	CLEANUP(cursor_done) struct cursor c = { .lock = -1 };
-	AUTO_FREE char *url = NULL;
 	size_t at = 0, n;
-	int r = complete_url(endpoint, &url, err);
+	int r = complete_url(to->url, &line.url, err);
 
 	if (r >= 0)
 		r = engine_runs(e, &all, &runs, err);
 	if (r >= 0)
-		r = cursor_open(&c, e, url, err);
+		r = cursor_open(&c, e, line.url, err);
 	if (r >= 0)
-		r = http_open(&how, &h, err);
+		r = line_open(&line, to, err);
 	if (r < 0)
 		return r;
 	if (runs.n > 1)
@@ -213,7 +255,7 @@ int engine_spans_send(struct engine *e, const char *endpoint, engine_spans_fn *e
 		at++;
 	for (; at < runs.n; at += n) {
 		n = runs.n - at < ENGINE_SPANS_BATCH ? runs.n - at : ENGINE_SPANS_BATCH;
-		r = send_batch(h, url, runs.list + at, n, encode, ret, err);
+		r = send_batch(&line, runs.list + at, n, encode, ret, err);
 		if (r >= 0)
 			r = cursor_move(&c, &runs.list[at + n - 1], err);
 		if (r < 0)

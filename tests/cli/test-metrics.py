@@ -209,7 +209,7 @@ class Collector:
         self.port = port
 
     def __enter__(self):
-        self.batches, self.answers = [], []
+        self.batches, self.answers, self.headers = [], [], []
         outer = self
 
         class Handler(http.server.BaseHTTPRequestHandler):
@@ -217,6 +217,7 @@ class Collector:
                 assert self.path == "/v1/traces" and self.headers["Content-Type"] == "application/json"
                 body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
                 (resource,) = body["resourceSpans"]
+                outer.headers.append(dict(self.headers))
                 status = outer.answers.pop(0) if outer.answers else 200
                 if status == 200:
                     outer.batches.append([s["spanId"][:12] for s in resource["scopeSpans"][0]["spans"]])
@@ -278,6 +279,33 @@ def a_collector_gets_each_run_once(w: World):
         assert c.batches == [[sixth]], c.batches
     w.snap("metrics", "--otlp", "http://example.org").fails(2, "https")
     w.snap("metrics", "--otlp", "http://").fails(2, "is no URL")
+
+
+@test
+def a_configured_collector_gets_its_headers(w: World):
+    needs_fuse()
+    w.snap("metrics", "--send").fails(4, "metrics: {otlp: URL}")
+    w.ok("clone", "-n", "try")
+    run = w.ok("run", "--json", "try", "--", "true").json("snap.run/1")["run"]
+    config = w.home / ".config" / "snapcow" / "config.yaml"
+    config.parent.mkdir(parents=True, exist_ok=True)
+    with Collector() as c:
+        config.write_text(f"metrics: {{otlp: '{c.url}', otlp_headers: {{X-Api-Key: abc def, X-Scope: team}}}}\n")
+        assert f"sent 1 span to {c.url}".encode() in w.ok("metrics", "--send").out
+        assert c.batches == [[run]] and c.headers[-1]["X-Api-Key"] == "abc def" and c.headers[-1]["X-Scope"] == "team"
+        # They are for that collector, not for any other that is named by hand.
+        run = w.ok("run", "--json", "try", "--", "true").json("snap.run/1")["run"]
+        w.ok("metrics", "--otlp", c.url)
+        assert c.batches[1:] == [[run]] and "X-Api-Key" not in c.headers[-1]
+        assert b"sent 0 spans" in w.ok("metrics", "--send").out, "one queue for one address"
+    for text, word in (("otlp_headers: {X-Key: \"a\\nHost: b\"}", "is no header"), ("otlp_headers: {'X: y': z}", "is no header"),
+                       ("otlp_headers: [a]", "names and values"), ("otlp: collector", "expects an address"),
+                       ("oltp: http://127.0.0.1", "metrics.oltp")):
+        config.write_text(f"metrics:\n  {text}\n")
+        got = w.snap("metrics", "--send")
+        assert got.status == 2 and word.encode() in got.err and b"config.yaml:2:" in got.err, (text, got)
+    config.unlink()
+    w.snap("metrics", "--send", "--otlp", "-").fails(2, "contradicts")
 
 
 @test
