@@ -4,8 +4,6 @@
  */
 #pragma once
 
-#include <signal.h>
-
 #include "engine/api/experiment.h"
 #include "engine/find/engine-i.h"
 #include "engine/verb/docket-i.h"
@@ -95,21 +93,6 @@ typedef int (*work_fn)(struct work *w, struct err *err);
 
 /* Do the rest in a process of its own; 0 when the first arm runs there.  The lock goes with it. */
 NODISCARD int work_detach(struct work *w, work_fn rest, struct err *err);
-
-/* --- signals.c ----------------------------------------------------------------------------- */
-
-/* Signals that ask for the end, while they are caught. */
-struct signals {
-	int pipe[2]; /* the first can be read when one came */
-	struct sigaction was[3];
-};
-
-#define SIGNALS_INIT ((struct signals){ .pipe = { -1, -1 } })
-
-NODISCARD int signals_begin(struct signals *s, struct err *err);
-
-/* From here on a signal ends the process.  Did one come before? */
-bool signals_end(struct signals *s);
 
 /* --- arm.c --------------------------------------------------------------------------------- */
 

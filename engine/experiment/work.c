@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "base/signals.h"
 #include "engine/experiment/experiment-i.h"
 #include "engine/find/event-i.h"
 
@@ -329,7 +330,7 @@ static int run_all(struct work *w, struct err *err)
 static int go(struct work *w, struct err *err)
 {
 	struct signals signals = SIGNALS_INIT;
-	int r = signals_begin(&signals, err);
+	int r = signals_begin(&signals, 0, err);
 
 	if (r < 0)
 		return r;

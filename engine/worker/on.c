@@ -13,10 +13,10 @@
 #include "base/hex.h"
 #include "base/log.h"
 #include "base/path.h"
+#include "base/signals.h"
 #include "base/sys.h"
 #include "base/text.h"
 #include "engine/api/worker.h"
-#include "engine/experiment/experiment-i.h"
 #include "engine/transfer/signers-i.h"
 #include "engine/worker/ticket.h"
 
@@ -481,7 +481,7 @@ static int go(struct on *o, struct err *err)
 	if (r == 0)
 		r = write_ticket(o, err);
 	if (r == 0)
-		r = signals_begin(&o->signals, err);
+		r = signals_begin(&o->signals, 0, err);
 	if (r == 0)
 		r = post(o, err);
 	if (r == 0)

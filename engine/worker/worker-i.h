@@ -5,8 +5,8 @@
  */
 #pragma once
 
+#include "base/signals.h"
 #include "engine/api/worker.h"
-#include "engine/experiment/experiment-i.h"
 #include "engine/transfer/transfer-i.h"
 #include "engine/worker/slot-i.h"
 

@@ -119,7 +119,7 @@ int engine_worker(struct engine *e, const struct engine_worker_options *options,
 		r = slots_start(w->slots, w->n_slots, &config, err);
 	}
 	if (r == 0)
-		r = signals_begin(&w->signals, err);
+		r = signals_begin(&w->signals, 0, err);
 	queue.client = w->name;
 	if (r == 0)
 		r = queue_open(&queue, &w->queue, err);

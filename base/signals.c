@@ -1,14 +1,12 @@
-/*
- * Signals that ask a long act to end: while they are caught, each makes a descriptor readable.  One that was ignored
- * when the process began, as nohup does, stays ignored.
- */
+#include "base/signals.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <unistd.h>
 
+#include "base/cleanup.h"
 #include "base/sys.h"
-#include "engine/experiment/experiment-i.h"
 
 static int wake_fd = -1;
 
@@ -21,9 +19,15 @@ static void wake(int sig)
 	errno = was;
 }
 
-static const int caught[] = { SIGINT, SIGTERM, SIGHUP };
+/* The i-th; 0: there are no more. */
+static int caught(const struct signals *s, size_t i)
+{
+	const int all[SIGNALS_MAX] = { SIGINT, SIGTERM, SIGHUP, s->also };
 
-int signals_begin(struct signals *s, struct err *err)
+	return i < ARRAY_LEN(all) ? all[i] : 0;
+}
+
+int signals_begin(struct signals *s, int also, struct err *err)
 {
 	const struct sigaction ours = { .sa_handler = wake, .sa_flags = SA_RESTART };
 	int r = sys_pipe(s->pipe);
@@ -32,10 +36,11 @@ int signals_begin(struct signals *s, struct err *err)
 		return err_set(err, r, "making a pipe");
 	IGNORE_RESULT(fcntl(s->pipe[1], F_SETFL, O_NONBLOCK), "it is empty");
 	wake_fd = s->pipe[1];
-	for (size_t i = 0; i < ARRAY_LEN(caught); i++) {
-		sigaction(caught[i], NULL, &s->was[i]);
+	s->also = also;
+	for (size_t i = 0; caught(s, i) != 0; i++) {
+		sigaction(caught(s, i), NULL, &s->was[i]);
 		if (s->was[i].sa_handler != SIG_IGN)
-			sigaction(caught[i], &ours, NULL);
+			sigaction(caught(s, i), &ours, NULL);
 	}
 	return 0;
 }
@@ -45,8 +50,8 @@ bool signals_end(struct signals *s)
 	struct pollfd p = { .fd = s->pipe[0], .events = POLLIN };
 	bool came;
 
-	for (size_t i = 0; s->pipe[0] >= 0 && i < ARRAY_LEN(caught); i++)
-		sigaction(caught[i], &s->was[i], NULL);
+	for (size_t i = 0; s->pipe[0] >= 0 && caught(s, i) != 0; i++)
+		sigaction(caught(s, i), &s->was[i], NULL);
 	came = s->pipe[0] >= 0 && poll(&p, 1, 0) > 0;
 	for (int i = 0; i < 2; i++) {
 		cleanup_close(&s->pipe[i]);
