@@ -188,7 +188,8 @@ struct engine_remote_gc {
 void engine_remote_gc_done(struct engine_remote_gc *g);
 
 /*
- * Remove snapshots that no rule keeps, and what no snapshot needs.  Without a rule every snapshot stays.
+ * Remove snapshots that no rule keeps, and what no snapshot needs.  Without a rule every snapshot stays, but
+ * for what tickets left under names of their own (docs/design/workers.md), which goes after 8 days.
  * With several, one survives that any of them keeps.  A name goes with the snapshot that it means.
  */
 NODISCARD int engine_remote_gc(struct engine *e, const struct engine_remote_gc_options *options,

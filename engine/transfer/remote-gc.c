@@ -11,6 +11,8 @@
 #include "base/vec.h"
 #include "engine/transfer/transfer-i.h"
 
+#define TICKETS_NS (INT64_C(8) * 86400 * 1000000000) /* longer than a queue keeps results */
+
 struct digest_list {
 	struct digest *list; /* owned */
 	size_t n;
@@ -19,7 +21,8 @@ struct digest_list {
 struct ruling {
 	const struct engine_remote_gc_options *options;
 	struct depot *depot;
-	int64_t limit; /* pushed before it: old */
+	int64_t limit;         /* pushed before it: old */
+	int64_t tickets_limit; /* the same of names of tickets */
 	struct digest_list keep, gone;
 	struct depot_drop *drops; /* owned, with their tags in `tags` */
 	size_t n_drops;
@@ -52,12 +55,36 @@ static bool has_digest(const struct digest_list *l, const struct digest *d)
 	return false;
 }
 
-static bool keeps_all(const struct engine_remote_gc_options *o, const char *tag)
+/* What workers and their callers name by themselves, "queue-" and "result-", and no person would. */
+static bool is_of_ticket(const char *tag)
+{
+	static const struct {
+		const char *prefix;
+		size_t digits;
+	} names[] = { { "queue-", 16 }, { "result-", 32 } };
+
+	for (size_t i = 0; i < ARRAY_LEN(names); i++) {
+		const size_t len = strlen(names[i].prefix);
+
+		if (strncmp(tag, names[i].prefix, len) == 0 &&
+		    strlen(tag + len) == names[i].digits &&
+		    strspn(tag + len, "0123456789abcdef") == names[i].digits)
+			return true;
+	}
+	return false;
+}
+
+static bool is_named(const struct engine_remote_gc_options *o, const char *tag)
 {
 	for (size_t i = 0; i < o->n_keep_tags; i++)
 		if (fnmatch(o->keep_tags[i], tag, 0) == 0)
 			return true;
-	return o->keep_last == 0 && o->older_than_ms == 0;
+	return false;
+}
+
+static bool keeps_all(const struct engine_remote_gc_options *o, const char *tag)
+{
+	return is_named(o, tag) || (o->keep_last == 0 && o->older_than_ms == 0);
 }
 
 /* Does a rule keep what the name meant `n` pushes ago? */
@@ -65,6 +92,9 @@ static bool is_kept(const struct ruling *g, const char *tag, uint64_t n, int64_t
 {
 	const struct engine_remote_gc_options *o = g->options;
 
+	/* A result stands in the queue for a week; whoever has not fetched it by then gets none. */
+	if (is_of_ticket(tag) && !is_named(o, tag))
+		return pushed >= g->tickets_limit;
 	return keeps_all(o, tag) || (o->keep_last > 0 && n < o->keep_last) ||
 	       (o->older_than_ms > 0 && pushed >= g->limit);
 }
@@ -230,6 +260,7 @@ int engine_remote_gc(struct engine *e, const struct engine_remote_gc_options *op
 	const int64_t now = engine_now();
 	int r = target_find(e, options->remote, &t, err);
 
+	g.tickets_limit = now - TICKETS_NS;
 	if (options->older_than_ms < (uint64_t)now / 1000000)
 		g.limit = now - (int64_t)options->older_than_ms * 1000000;
 	if (r == 0 && t.name)

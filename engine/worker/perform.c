@@ -7,13 +7,17 @@
 #include <string.h>
 
 #include "base/text.h"
+#include "engine/api/history.h"
 #include "engine/api/profile.h"
 #include "engine/api/remote.h"
 #include "engine/find/engine-i.h"
 #include "engine/transfer/signers-i.h"
 
-#define SHORT_HEX  16 /* digits of a digest in names of ours */
-#define PUSH_TRIES 8
+#define SHORT_HEX   16 /* digits of a digest in names of ours */
+#define PUSH_TRIES  8
+#define TAG_PREFIX  "ticket/" /* of the states that were fetched */
+#define STATES_KEPT 8
+#define OTHERS_KEPT 64
 
 /* --- rules -------------------------------------------------------------------------------- */
 
@@ -114,7 +118,7 @@ static int fetch(struct engine *e, const char *remote, const struct ticket *t,
 	int r = text_set(&from, err, "%s:%s", remote, t->name);
 
 	if (r == 0)
-		r = text_set(&tag, err, "ticket/%.*s", SHORT_HEX,
+		r = text_set(&tag, err, TAG_PREFIX "%.*s", SHORT_HEX,
 			     t->snapshot + sizeof("sha256:") - 1);
 	if (r == 0)
 		r = may_reuse(e, remote, err);
@@ -128,6 +132,41 @@ static int fetch(struct engine *e, const char *remote, const struct ticket *t,
 	memcpy(id, got.snapshot.id, ENGINE_ID_SIZE);
 	res->fetched = got.bytes_received;
 	return 0;
+}
+
+/* --- what it no longer needs -------------------------------------------------------------- */
+
+static const char *ticket_tag(const struct engine_snapshot *s)
+{
+	for (size_t i = 0; i < s->n_tags; i++)
+		if (strncmp(s->tags[i], TAG_PREFIX, strlen(TAG_PREFIX)) == 0)
+			return s->tags[i];
+	return NULL;
+}
+
+/*
+ * The last states stay, since the next ticket is likely to start from one of them, and so do the last snapshots
+ * that were taken to push a result, since another slot may be at it.  What a clone started from stays in
+ * any case.  All of it is of the worker's own project.
+ */
+static void tidy(struct engine *e)
+{
+	CLEANUP(engine_history_done) struct engine_history h = { 0 };
+	size_t states = 0, others = 0;
+	struct err ignored = { 0 };
+
+	if (engine_log_all(e, &h, &ignored) < 0)
+		return;
+	for (size_t i = 0; i < h.n; i++) {
+		const char *tag = ticket_tag(&h.list[i]);
+		char id[ENGINE_ID_SIZE];
+
+		if (tag ? ++states <= STATES_KEPT : h.list[i].n_tags > 0 || ++others <= OTHERS_KEPT)
+			continue;
+		IGNORE_RESULT(
+		    engine_remove_snapshot(e, tag ? tag : h.list[i].id, true, id, &ignored),
+		    "one that is in use goes later");
+	}
 }
 
 /* --- the run ------------------------------------------------------------------------------ */
@@ -294,6 +333,9 @@ int perform_ticket(struct engine *e, const struct perform_rules *rules, const st
 		return end(ret, RESULT_REFUSED, 125, &why, err);
 	r = work(e, rules->remote, t, profile, id, out_fd, err_fd, ret, &why);
 	ret->ended = engine_now();
+	/* Of one that neither brought nor left anything there is nothing. */
+	if (ret->fetched > 0 || ret->snapshot)
+		tidy(e);
 	if (r >= 0)
 		return 0;
 	if (may_pass(r))
