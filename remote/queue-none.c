@@ -14,6 +14,12 @@ static int lacks(struct err *err)
 	    "this build has no queues: it was made without libnats (Debian: libnats-dev)");
 }
 
+int queue_check(const struct queue_config *config, struct err *err)
+{
+	(void)config;
+	return lacks(err);
+}
+
 int queue_open(const struct queue_config *config, struct queue **ret, struct err *err)
 {
 	(void)config;

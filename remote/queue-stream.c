@@ -11,6 +11,7 @@
 #include "remote/queue-i.h"
 
 #define SECOND          INT64_C(1000000000)
+#define TICKETS_SECONDS 86400 /* that the same one is not posted twice */
 #define RESULTS_SECONDS (7 * 86400)
 #define LOGS_SECONDS    86400
 #define LOGS_BYTES      (INT64_C(1) << 30) /* of all tickets; the oldest go first */
@@ -31,14 +32,16 @@ static int refuse(const struct queue *q, const char *doing, const char *why, str
 struct stream {
 	const char *name, *subject, *retention;
 	int64_t age_s, bytes, per_subject, message;
+	int64_t repeat_s; /* that a message which is sent again is dropped; 0: the server's */
 };
 
 static const struct stream streams[] = {
-	{ QUEUE_STREAM_TICKETS, "snapcow.*.ticket.*", "workqueue", 0, -1, -1, QUEUE_TICKET_MAX },
+	{ QUEUE_STREAM_TICKETS, "snapcow.*.ticket.*", "workqueue", 0, -1, -1, QUEUE_TICKET_MAX,
+	  TICKETS_SECONDS },
 	{ QUEUE_STREAM_RESULTS, "snapcow.*.result.*", "limits", RESULTS_SECONDS, -1, 1,
-	  QUEUE_RESULT_MAX },
+	  QUEUE_RESULT_MAX, 0 },
 	{ QUEUE_STREAM_LOGS, "snapcow.*.log.*", "limits", LOGS_SECONDS, LOGS_BYTES, -1,
-	  2 * QUEUE_LOG_MAX },
+	  2 * QUEUE_LOG_MAX, 0 },
 };
 
 static int make_stream(struct queue *q, const struct stream *s, struct err *err)
@@ -62,6 +65,7 @@ static int make_stream(struct queue *q, const struct stream *s, struct err *err)
 	json_set_int(j, "max_msgs_per_subject", s->per_subject);
 	json_set_int(j, "max_msg_size", s->message);
 	json_set_int(j, "num_replicas", 1);
+	json_set_int(j, "duplicate_window", s->repeat_s * SECOND);
 	snprintf(subject, sizeof(subject), "$JS.API.STREAM.CREATE.%s", s->name);
 	r = queue_api(q, subject, &ask, &doc, &answer, err);
 	if (r < 0)
@@ -219,7 +223,10 @@ int queue_log_put(struct queue *q, const char *id, const struct queue_log *log, 
 	natsStatus s;
 
 	if (buf_printf(&text, "1 %" PRIu64 " %d %" PRIu64 "\n", log->attempt,
-		       log->of_stderr ? 2 : 1, log->at) < 0 ||
+		       log->is_note     ? 0
+		       : log->of_stderr ? 2
+					: 1,
+		       log->at) < 0 ||
 	    buf_append(&text, log->data.data, log->data.len) < 0)
 		return err_nomem(err);
 	s = q->n->natsConnection_Publish(q->conn, queue_subject(q, "log", id, subject), text.data,
@@ -240,8 +247,9 @@ static int read_log(const struct buf *text, struct queue_log *ret, struct err *e
 	head[end - bytes] = '\0';
 	if (sscanf(head, "1 %" SCNu64 " %d %" SCNu64 "%n", &ret->attempt, &stream, &ret->at,
 		   &used) != 3 ||
-	    head[used] != '\0' || (stream != 1 && stream != 2))
+	    head[used] != '\0' || stream < 0 || stream > 2)
 		return err_set(err, -EPROTO, "output of a ticket has another head");
+	ret->is_note = stream == 0;
 	ret->of_stderr = stream == 2;
 	buf_reset(&ret->data);
 	return buf_append(&ret->data, end + 1, text->len - (size_t)(end + 1 - bytes)) < 0

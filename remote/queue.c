@@ -244,6 +244,14 @@ static int open_pipe(struct queue *q, struct err *err)
 	return 0;
 }
 
+int queue_check(const struct queue_config *config, struct err *err)
+{
+	struct address a = { 0 };
+	int r = read_address(config->url, &a, err);
+
+	return r < 0 ? r : check_trust(config, &a, err);
+}
+
 int queue_open(const struct queue_config *config, struct queue **ret, struct err *err)
 {
 	CLEANUP(queue_close_p) struct queue *q = calloc(1, sizeof(*q));

@@ -44,6 +44,9 @@ struct queue_config {
 	bool insecure; /* also a server elsewhere that asks for no credentials, or without TLS */
 };
 
+/* Is it an address that may be used so?  -EINVAL or -EACCES with a sentence; reaches for nothing. */
+NODISCARD int queue_check(const struct queue_config *config, struct err *err);
+
 /* Connects, and sees to it that the streams are there. */
 NODISCARD int queue_open(const struct queue_config *config, struct queue **ret, struct err *err);
 void queue_close(struct queue *q); /* NULL is fine; no thread of it is left */
@@ -105,6 +108,7 @@ void queue_answer(struct queue *q, const char *reply, const struct buf *text);
 /* Output of a ticket.  Sent, not waited for: `at` shows the reader what is missing. */
 struct queue_log {
 	uint64_t attempt;
+	bool is_note; /* no output: the names of the worker and its host, a line each */
 	bool of_stderr;
 	uint64_t at; /* where it begins in its stream */
 	struct buf data;

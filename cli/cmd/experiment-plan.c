@@ -77,6 +77,16 @@ const struct opt experiment_plan_opts[] = {
 		 "show arms PATH of the host, read-only"),
 	OPT_LIST(0, "allow-missing", "WALL", struct experiment_args, allow_missing,
 		 "run without it where this machine has none, as of `run`"),
+	OPT_STR(0, "on", "QUEUE", struct experiment_args, on,
+		"nats://HOST[:PORT][/NAME]: commands of arms run on workers, all else here"),
+	OPT_STR(0, "remote", "REMOTE", struct experiment_args, remote,
+		"with --on: states travel through it (default: the only one)"),
+	OPT_LIST(0, "label", "LABEL", struct experiment_args, label,
+		 "with --on: only workers that have it"),
+	OPT_STR(0, "creds", "FILE", struct experiment_args, creds,
+		"with --on: credentials of NATS"),
+	OPT_FLAG(0, "insecure", struct experiment_args, insecure,
+		 "with --on: a server elsewhere may go without credentials or TLS"),
 	OPT_STR(0, "html", "FILE", struct experiment_args, html,
 		"write a page with arms, scores and diffs to FILE; also of show, wait"),
 	OPT_FLAG(0, "steps", struct experiment_args, steps,
@@ -194,6 +204,12 @@ static int check_plan(const struct experiment_args *a, const struct engine_exper
 		return err_set(err, -EINVAL,
 			       "option '--stop-losers' needs '--score', and goes neither with "
 			       "'--repeat' nor with '--promote-all-compatible'");
+	if (!x->on.queue && (a->remote || a->creds || a->insecure || a->label.n > 0))
+		return err_set(err, -EINVAL, "option '--%s' needs '--on'",
+			       a->remote     ? "remote"
+			       : a->creds    ? "creds"
+			       : a->insecure ? "insecure"
+					     : "label");
 	if (x->repeat > 1 && x->promote != ENGINE_PROMOTE_NO_ARM)
 		return err_set(err, -EINVAL, "repetitions are not promoted: leave '--repeat' out");
 	if ((a->min || a->max) && x->score == ENGINE_SCORE_NONE)
@@ -260,6 +276,8 @@ static int read_lists(const struct experiment_args *a, struct engine_experiment 
 	if (r >= 0)
 		r = copy_list(&a->within, &x->within, &x->n_within, err);
 	if (r >= 0)
+		r = copy_list(&a->label, &x->on.labels, &x->on.n_labels, err);
+	if (r >= 0)
 		r = copy_list(&a->allow_missing, &x->allow_missing, &x->n_allow_missing, err);
 	return r < 0 ? r : copy_list(&a->allow, &x->allow, &x->n_allow, err);
 }
@@ -276,6 +294,12 @@ static int read_texts(const struct experiment_args *a, struct engine_experiment 
 		r = copy_text(a->profile, &x->profile, err);
 	if (r >= 0)
 		r = copy_text(a->net, &x->net, err);
+	if (r >= 0)
+		r = copy_text(a->on, &x->on.queue, err);
+	if (r >= 0)
+		r = copy_text(a->remote, &x->on.remote, err);
+	if (r >= 0)
+		r = copy_text(a->creds, &x->on.creds, err);
 	return r < 0 ? r : read_keep(a->keep, &x->keep, err);
 }
 
@@ -292,6 +316,7 @@ static void read_numbers(const struct experiment_args *a, struct engine_experime
 	take(a->jobs, &x->jobs);
 	take(a->first_pass ? 1 : a->stop_after, &x->stop_after);
 	x->stop_losers |= a->stop_losers;
+	x->on.insecure |= a->insecure;
 	take(a->mem, &x->limits.mem);
 	take(a->pids, &x->limits.pids);
 	take(a->time, &x->limits.time_ms);

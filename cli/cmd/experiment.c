@@ -501,6 +501,9 @@ const struct command cmd_experiment = {
 	    "interrupted or killed: it runs what is missing and never promotes twice. --detach works\n"
 	    "without this terminal; 'wait' shows the result and exits with its code, 'cancel' stops it.\n"
 	    "\n"
+	    "With --on, the commands of arms run on workers (see `help worker`). What each left comes\n"
+	    "back, and checks and scores are taken here.\n"
+	    "\n"
 	    "'announce N' prepares clones for N arms that are about to begin, as far as memory allows.\n"
 	    "An experiment does so by itself for the arms that wait.\n",
 	.examples = "experiment --arm a=./a.sh --arm b=./b.sh --check 'make test'\n"

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/size.h"
+#include "cli/show/machines.h"
 #include "cli/show/page.h"
 
 /* --- scores ------------------------------------------------------------------------------- */
@@ -115,6 +116,8 @@ static void put_arm(struct page *p, const struct standings *s, size_t i)
 	page_name(p, arm->name);
 	page_printf(p, "</td><td class=\"%s\">", passed ? "clean" : "conflict");
 	page_put(p, engine_arm_state_name(arm->state));
+	if (s->x->on.queue)
+		put_cell(p, machines_name(arm));
 	put_cell(p, duration_format(arm->duration_ms, duration));
 	put_cell(p, duration_format(arm->cpu_ms, duration));
 	put_cell(p, size_format(arm->max_mem, mem));
@@ -131,10 +134,11 @@ static void put_arm(struct page *p, const struct standings *s, size_t i)
 
 static void put_table(struct page *p, const struct standings *s)
 {
-	page_put(p,
-		 "<h2>Arms</h2>\n<div class=\"wide\"><table><thead><tr><th>arm</th><th>state</th>"
-		 "<th>time</th><th>cpu</th><th>memory</th><th>checks</th><th>score</th>"
-		 "<th>lines</th><th>risk</th><th></th></tr></thead><tbody>\n");
+	page_printf(
+	    p, "<h2>Arms</h2>\n<div class=\"wide\"><table><thead><tr><th>arm</th><th>state</th>%s",
+	    s->x->on.queue ? "<th>machine</th>" : "");
+	page_put(p, "<th>time</th><th>cpu</th><th>memory</th><th>checks</th><th>score</th>"
+		    "<th>lines</th><th>risk</th><th></th></tr></thead><tbody>\n");
 	for (size_t i = 0; i < s->x->n_arms; i++)
 		put_arm(p, s, i);
 	page_put(p, "</tbody></table></div>\n");

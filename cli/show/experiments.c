@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/size.h"
+#include "cli/show/machines.h"
 #include "cli/show/standings.h"
 
 #define BAR_MAX   10
@@ -75,6 +76,7 @@ static void set_arm(struct json j, const struct engine_arm *arm)
 	json_set_name(j, "clone", arm->has_clone ? arm->clone : NULL);
 	json_set_text(j, "state", engine_arm_state_name(arm->state));
 	json_set_text(j, "why", arm->why);
+	machines_set_json(j, arm);
 	out_json_id(j, "run", arm->run);
 	if (*arm->run != '\0')
 		json_set_int(j, "exit_code", arm->exit_code);
@@ -149,6 +151,7 @@ void experiments_set_json(struct json j, const struct engine_experiment *x,
 	json_set_text(one, "better", x->higher ? "higher" : "lower");
 	json_set_uint(one, "rounds", x->rounds);
 	json_set_uint(j, "jobs", x->jobs);
+	machines_set_fleet(j, x);
 	list = json_set_array(j, "arms");
 	for (size_t i = 0; i < x->n_arms; i++) {
 		one = json_add_object(list);
@@ -239,8 +242,8 @@ static size_t columns_of(int fd, size_t none)
 
 /* How wide the columns are; of a narrow terminal some are left out. */
 struct layout {
-	size_t columns; /* of the terminal; 0: any number */
-	int name, score, lines;
+	size_t columns;                  /* of the terminal; 0: any number */
+	int name, machine, score, lines; /* machine 0: none is shown */
 	bool checks, changes, bar;
 };
 
@@ -266,6 +269,7 @@ static bool take_columns(size_t *left, size_t n)
 static struct layout layout_of(const struct engine_experiment *x, size_t columns)
 {
 	size_t name = 3, score = 5, lines = 5, left = columns > 0 ? columns : SIZE_MAX;
+	const size_t machine = machines_width(x);
 	char text[SCORE_MAX];
 	struct layout l = { .columns = columns };
 
@@ -285,6 +289,8 @@ static struct layout layout_of(const struct engine_experiment *x, size_t columns
 	l.lines = (int)lines;
 	IGNORE_RESULT(take_columns(&left, name + FIXED_WIDTH + 2 + score),
 		      "it is shown in any case");
+	if (machine > 0 && take_columns(&left, 2 + machine))
+		l.machine = (int)machine;
 	l.checks = take_columns(&left, CHECKS_WIDTH);
 	l.changes = take_columns(&left, 2 + lines);
 	l.bar = x->score != ENGINE_SCORE_NONE && take_columns(&left, 2 + BAR_MAX);
@@ -340,6 +346,11 @@ static void print_arm(const struct invocation *inv, FILE *out, const struct engi
 	print_name(out, arm->name, l->name);
 	fprintf(out, "  %-12s%s  %8s", engine_arm_state_name(arm->state), out_style(inv, OUT_PLAIN),
 		arm->state == ENGINE_ARM_WAITING ? "-" : duration_format(time_of(arm), duration));
+	if (l->machine > 0) {
+		fputs("  ", out);
+		print_name(out, machines_name(arm), l->machine);
+		used += 2 + (size_t)l->machine;
+	}
 	if (l->checks)
 		used += (size_t)fprintf(out, "  %3zu/%-2zu", passed, x->n_checks);
 	fprintf(out, "  %-*s", l->score, score);
@@ -355,6 +366,8 @@ static void print_head(const struct invocation *inv, FILE *out, const struct lay
 {
 	fprintf(out, "%s%-*s  %-12s  %8s", out_style(inv, OUT_DIM), l->name, "ARM", "STATE",
 		"TIME");
+	if (l->machine > 0)
+		fprintf(out, "  %-*s", l->machine, "MACHINE");
 	if (l->checks)
 		fputs("  CHECKS", out);
 	fprintf(out, "  %-*s", l->score, "SCORE");
@@ -405,6 +418,7 @@ void experiments_print(const struct invocation *inv, FILE *out, const struct eng
 			print_arm(inv, out, x, &x->arms[i], &l);
 	print_warnings(inv, out, x);
 	print_rates(out, x);
+	machines_print_cost(out, x);
 	if (x->verdict)
 		fprintf(out, "%s\n", x->verdict);
 	if (x->problem) {

@@ -6,6 +6,9 @@
  * cannot change what would be promoted.  Scores are taken when all work is done, one run at a time, in rounds
  * that go through all arms; of an arm the score is their median.
  *
+ * With `on`, commands of arms run on workers (worker.h), and the state that each left comes back into its
+ * clone.  All that judges it is done here.
+ *
  * The state of an experiment lies in the store's directory and is written before each act that must not happen
  * twice, so an experiment that was killed can be resumed; one process works on it at a time (-EBUSY).
  * Call from a process with one thread.
@@ -13,6 +16,7 @@
 #pragma once
 
 #include "engine/api/promote.h"
+#include "engine/api/remote.h"
 #include "engine/api/run.h"
 
 #define ENGINE_ARMS_MAX      1000
@@ -83,7 +87,8 @@ struct engine_arm {
 	uint64_t attempts;
 	int64_t cowfsd; /* when the one that has made its last clone began; 0: not known */
 	int64_t begun;  /* when the present step began, in nanoseconds since 1970 */
-	char now[ENGINE_RUN_ID_SIZE]; /* the run of that step; "": none */
+	char now[ENGINE_RUN_ID_SIZE];  /* the run of that step; "": none */
+	struct engine_machine machine; /* that runs its command, or ran it, if it is another one */
 	/* What came of it. */
 	char run[ENGINE_RUN_ID_SIZE];
 	int64_t exit_code;
@@ -116,6 +121,25 @@ enum engine_experiment_state {
 };
 const char *engine_experiment_state_name(enum engine_experiment_state state);
 
+/* A state that arms start from, as workers find it. */
+struct engine_sent {
+	char *snapshot, *name; /* owned; here, and the name there */
+	char manifest[ENGINE_DIGEST_SIZE];
+	uint64_t sent, skipped; /* packed bytes; skipped: that were there already */
+};
+
+/* Where commands of arms run, if not here; checks and scores are always taken here. */
+struct engine_fleet {
+	char *queue;   /* owned, as is all else; NULL: here */
+	char *creds;   /* a file; NULL: none */
+	char *remote;  /* that states travel through; NULL: the only one that there is */
+	bool insecure; /* as of engine_on_options */
+	char **labels; /* that a worker must have */
+	size_t n_labels;
+	struct engine_sent *sent;
+	size_t n_sent;
+};
+
 /* The plan and all that came of it. */
 struct engine_experiment {
 	char *name; /* owned, as is all else; NULL before it begins: two words that are free */
@@ -140,6 +164,7 @@ struct engine_experiment {
 	uint64_t repeat, rounds, jobs;
 	uint64_t stop_after; /* so many have passed; 0: never */
 	bool stop_losers;    /* waste no more time on arms that another has beaten */
+	struct engine_fleet on;
 	struct engine_run_limits limits;
 	char *profile, *net;
 	char **env, **pass_env, **ro, **within, **allow, **allow_missing;

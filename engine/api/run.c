@@ -31,6 +31,13 @@ static void asked_done(struct engine_asked *a)
 	strlist_done(&a->rw);
 }
 
+void engine_machine_done(struct engine_machine *m)
+{
+	free(m->worker);
+	free(m->host);
+	*m = (struct engine_machine){ 0 };
+}
+
 void engine_run_done(struct engine_run *r)
 {
 	asked_done(&r->asked);
@@ -51,6 +58,7 @@ void engine_run_done(struct engine_run *r)
 	free(r->artifacts);
 	engine_refusals_done(&r->refusals);
 	engine_answers_done(&r->answers);
+	engine_machine_done(&r->machine);
 	engine_paths_done(&r->changed);
 	buf_done(&r->out);
 	buf_done(&r->err);

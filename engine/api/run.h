@@ -40,6 +40,8 @@ void engine_run_limits_init(struct engine_run_limits *l);
 
 struct engine_run;
 
+struct engine_performing;
+
 struct engine_run_options {
 	const char *clone; /* NULL: one that is made for it, and removed after it, */
 	const char *from;  /* of this snapshot; NULL: of the project now */
@@ -92,6 +94,13 @@ struct engine_run_options {
 	void *began_ctx;
 	bool
 	    detached; /* nobody takes the output: it goes to the log alone.  Of engine_run_start() */
+	/*
+	 * Does it instead of the sandbox, of engine_run_start() on a named clone: run->exit_code and all
+	 * else that came of it is then set.  -EINTR: it was asked to end.  Any other failure says that
+	 * nothing ran.  NULL: the sandbox does it.
+	 */
+	int (*perform)(struct engine_performing *p, void *ctx, struct err *err);
+	void *perform_ctx;
 };
 
 enum engine_run_state {
@@ -151,6 +160,20 @@ struct engine_run_artifact {
 	char *problem; /* owned; why there is none, or NULL */
 };
 
+#define ENGINE_TICKET_SIZE 65 /* 64 hex digits and a NUL */
+
+/* The machine that did it, if it was not this one. */
+struct engine_machine {
+	char ticket[ENGINE_TICKET_SIZE]; /* "": it was this one */
+	char *worker, *host;             /* owned; NULL: nobody has it yet */
+	uint64_t attempt;                /* 1: no other worker died over it */
+	bool lost;                       /* all that took it died */
+	uint64_t received;               /* packed bytes that came here */
+	uint64_t worker_received, worker_sent;
+};
+
+void engine_machine_done(struct engine_machine *m);
+
 struct engine_run {
 	char id[ENGINE_RUN_ID_SIZE];
 	enum engine_run_state state;
@@ -194,6 +217,8 @@ struct engine_run {
 	struct engine_run_artifact *artifacts; /* owned */
 	size_t n_artifacts;
 
+	struct engine_machine machine;
+
 	bool compared; /* what follows is known */
 	uint64_t added, modified, deleted;
 	struct engine_paths changed; /* not of a record */
@@ -231,6 +256,18 @@ NODISCARD int engine_run(struct engine *e, const struct engine_run_options *opti
  */
 NODISCARD int engine_run_start(struct engine *e, const struct engine_run_options *options,
 			       struct engine_run *ret, struct err *err);
+
+/* A run that another machine performs, for `perform`. */
+struct engine_performing {
+	struct engine *engine;
+	const struct engine_run_options *options;
+	struct engine_run *run;
+	int stop_fd; /* can be read when it is to end */
+	/* Output, into the log. */
+	void (*output)(struct engine_performing *p, bool of_stderr, const void *data, size_t len);
+	/* Others read in the record what `run` says so far. */
+	void (*note)(struct engine_performing *p);
+};
 
 /* --- a clone that waits for a decision ----------------------------------------------------- */
 

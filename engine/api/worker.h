@@ -11,7 +11,6 @@
 #include "engine/api/remote.h"
 #include "engine/api/run.h"
 
-#define ENGINE_TICKET_SIZE   65 /* 64 hex digits and a NUL */
 #define ENGINE_WORKER_JOBS   64
 #define ENGINE_WORKER_LEASE  UINT64_C(30000) /* ms */
 #define ENGINE_WORKER_LABELS 4
@@ -63,14 +62,11 @@ struct engine_on_options {
 	const char *profile; /* of the worker; NULL: its first */
 	struct engine_run_limits limits;
 	struct engine_list env, pass_env, labels;
-	const char *workdir;          /* from the top of the project; NULL: there */
-	uint64_t deadline_ms;         /* that it may wait and run; 0: any time */
-	const char *experiment, *arm; /* NULL: of none */
-	const char *tag;              /* for the result; NULL: run/TICKET */
-	int out_fd, err_fd;           /* -1: into the result */
+	const char *workdir;  /* from the top of the project; NULL: there */
+	uint64_t deadline_ms; /* that it may wait and run; 0: any time */
+	const char *tag;      /* for the result; NULL: run/TICKET */
+	int out_fd, err_fd;   /* -1: into the result */
 	struct engine_watch watch;
-	void (*began)(const char *worker, uint64_t attempt, void *ctx); /* may be NULL */
-	void *ctx;
 };
 
 struct engine_on {

@@ -79,15 +79,14 @@ void arm_release(struct work *w, struct engine_arm *arm, bool judge)
 		arm->has_clone = false;
 }
 
-/* The state that the arm started from. */
-static const char *start_of(const struct work *w, const struct engine_arm *arm)
+const char *arm_start(const struct work *w, const struct engine_arm *arm)
 {
 	return arm->from ? arm->from : *w->x->base != '\0' ? w->x->base : w->x->from;
 }
 
 const char *arm_left(const struct work *w, const struct engine_arm *arm)
 {
-	return *arm->result != '\0' ? arm->result : start_of(w, arm);
+	return *arm->result != '\0' ? arm->result : arm_start(w, arm);
 }
 
 void arm_note_daemon(struct work *w, struct engine_arm *arm)
@@ -119,7 +118,7 @@ int arm_make_clone(struct work *w, struct engine_arm *arm, char ret_base[ENGINE_
 	r = work_save(w, NULL, err);
 	if (r < 0)
 		return r;
-	r = make_clone(w, arm->clone, start_of(w, arm), arm->from != NULL, ret_base, err);
+	r = make_clone(w, arm->clone, arm_start(w, arm), arm->from != NULL, ret_base, err);
 	if (r == -EEXIST)
 		arm->has_clone = false;
 	return r;

@@ -83,7 +83,8 @@ int arm_start_run(struct work *w, struct engine_arm *arm, const char *clone, con
 	if (r < 0)
 		return r;
 	options.env.items = env;
-	r = engine_run_start(w->engine, &options, &run, err);
+	r = arm_is_elsewhere(w, arm) ? arm_on_start(w, arm, &options, &run, err)
+				     : engine_run_start(w->engine, &options, &run, err);
 	if (r < 0)
 		return r;
 	memcpy(arm->now, run.id, sizeof(arm->now));
@@ -142,7 +143,10 @@ static int begin(struct work *w, struct engine_arm *arm, struct err *err)
 			return r;
 	}
 	work_tell(w, arm);
-	return arm_start_run(w, arm, arm->clone, NULL, arm->command, err);
+	r = arm_on_send(w, arm, err);
+	if (r > 0)
+		r = work_save(w, NULL, err);
+	return r < 0 ? r : arm_start_run(w, arm, arm->clone, NULL, arm->command, err);
 }
 
 int arm_begin(struct work *w, struct engine_arm *arm, struct err *err)
@@ -193,15 +197,20 @@ static void take_run(struct engine_arm *arm, const struct engine_run *run)
 static int explain_end(struct engine_arm *arm, const char *what, const struct engine_run *run,
 		       struct err *err)
 {
+	const char *on = run->machine.worker ? " on " : "";
+	const char *worker = run->machine.worker ? run->machine.worker : "";
+
 	if (*run->limit != '\0')
-		return text_set(&arm->why, err, "%s met its limit: %s", what, run->limit);
+		return text_set(&arm->why, err, "%s met its limit%s%s: %s", what, on, worker,
+				run->limit);
 	if (run->problem)
-		return text_set(&arm->why, err, "%s: %s", what, run->problem);
+		return text_set(&arm->why, err, "%s%s%s: %s", what, on, worker, run->problem);
 	if (run->signal != 0)
-		return text_set(&arm->why, err, "%s was killed by signal %d", what, run->signal);
+		return text_set(&arm->why, err, "%s was killed by signal %d%s%s", what, run->signal,
+				on, worker);
 	if (run->state == ENGINE_RUN_CANCELLED)
-		return text_set(&arm->why, err, "%s was cancelled", what);
-	return text_set(&arm->why, err, "%s ended with %d", what, run->exit_code);
+		return text_set(&arm->why, err, "%s was cancelled%s%s", what, on, worker);
+	return text_set(&arm->why, err, "%s ended with %d%s%s", what, run->exit_code, on, worker);
 }
 
 static bool is_cut(const struct engine_run *run)
@@ -264,20 +273,37 @@ static int begin_checks(struct work *w, struct engine_arm *arm, struct err *err)
 	return r < 0 ? r : next_check(w, arm, err);
 }
 
+static enum engine_arm_state failure_of(const struct engine_run *run)
+{
+	return run->machine.lost ? ENGINE_ARM_LOST
+	       : is_cut(run)     ? ENGINE_ARM_LIMIT
+				 : ENGINE_ARM_FAILED;
+}
+
+/* Checks of arms that ran elsewhere begin when this machine has room for them (work.c). */
+static int judge(struct work *w, struct engine_arm *arm, struct err *err)
+{
+	if (!w->x->on.queue || w->x->n_checks == 0)
+		return begin_checks(w, arm, err);
+	arm->state = ENGINE_ARM_CHECKING;
+	return work_save(w, arm, err);
+}
+
 static int end_command(struct work *w, struct engine_arm *arm, const struct engine_run *run,
 		       struct err *err)
 {
 	int r;
 
 	take_run(arm, run);
+	r = arm_on_take(arm, run, err);
+	if (r < 0)
+		return r;
 	if (is_cut(run) || run->exit_code != 0) {
 		r = explain_end(arm, "the command", run, err);
-		return r < 0
-			   ? r
-			   : fail(w, arm, is_cut(run) ? ENGINE_ARM_LIMIT : ENGINE_ARM_FAILED, err);
+		return r < 0 ? r : fail(w, arm, failure_of(run), err);
 	}
 	r = keep_result(w, arm, err);
-	return r < 0 ? r : begin_checks(w, arm, err);
+	return r < 0 ? r : judge(w, arm, err);
 }
 
 static int end_check(struct work *w, struct engine_arm *arm, const struct engine_run *run,
@@ -325,7 +351,7 @@ int arm_advance(struct work *w, struct engine_arm *arm, const struct engine_run 
 
 	arm->now[0] = '\0';
 	if (run->state != ENGINE_RUN_REFUSED && arm_is_doubtful(w, arm, run))
-		return try_again(w, arm, "the run was lost", err);
+		return try_again(w, arm, run->problem ? run->problem : "the run was lost", err);
 	if (run->state == ENGINE_RUN_REFUSED)
 		return err_set(err, -ENOTSUP, "arm '%s': %s", arm->name,
 			       run->problem ? run->problem : "the sandbox could not be set up");
@@ -407,7 +433,7 @@ static int recover_checks(struct work *w, struct engine_arm *arm, struct err *er
 		cancel_on(w, arm->judge, w->x->created, "");
 	arm_release(w, arm, true);
 	forget_checks(arm);
-	return begin_checks(w, arm, err);
+	return judge(w, arm, err);
 }
 
 int arm_check_again(struct work *w, struct engine_arm *arm, struct err *err)

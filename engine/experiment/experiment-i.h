@@ -168,8 +168,30 @@ void arm_note_daemon(struct work *w, struct engine_arm *arm);
 /* Has cowfsd died since? */
 bool arm_lost_daemon(struct work *w, const struct engine_arm *arm);
 
+/* The state that it started from. */
+const char *arm_start(const struct work *w, const struct engine_arm *arm);
+
 /* The state that its command left, which checks and scores see. */
 const char *arm_left(const struct work *w, const struct engine_arm *arm);
+
+/* --- arm-on.c ------------------------------------------------------------------------------ */
+
+/* Does its command, which is the step at hand, run on another machine? */
+bool arm_is_elsewhere(const struct work *w, const struct engine_arm *arm);
+
+/* Check what the plan says of workers, and complete it. */
+NODISCARD int arm_on_check(struct engine *e, struct engine_experiment *x, struct err *err);
+
+/* Send what its clone starts from.  1: that is to be saved before a worker hears of it; 0: it was sent before. */
+NODISCARD int arm_on_send(struct work *w, const struct engine_arm *arm, struct err *err);
+
+/* Let a worker run its command. */
+NODISCARD int arm_on_start(struct work *w, struct engine_arm *arm,
+			   const struct engine_run_options *options, struct engine_run *ret,
+			   struct err *err);
+
+/* Which machine it is on. */
+NODISCARD int arm_on_take(struct engine_arm *arm, const struct engine_run *run, struct err *err);
 
 /* --- look.c -------------------------------------------------------------------------------- */
 

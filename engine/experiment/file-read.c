@@ -56,6 +56,10 @@ static const struct row rows[FILE_N_KEYS] = {
 	[FILE_ALLOW] = { "allow", IS_TEXTS, "a list of paths", AT(allow), AT(n_allow) },
 	[FILE_ALLOW_MISSING] = { "allow_missing", IS_TEXTS, "a list of walls", AT(allow_missing),
 				 AT(n_allow_missing) },
+	[FILE_ON] = { "on", IS_TEXT, "a queue, as nats://HOST/NAME", AT(on.queue), 0 },
+	[FILE_REMOTE] = { "remote", IS_TEXT, "a remote", AT(on.remote), 0 },
+	[FILE_LABELS] = { "labels", IS_TEXTS, "a list of labels", AT(on.labels), AT(on.n_labels) },
+	[FILE_CREDS] = { "creds", IS_TEXT, "a file of NATS", AT(on.creds), 0 },
 };
 
 /* Sizes and times, of an arm and of the whole. */
@@ -342,6 +346,11 @@ static int check_keys(const struct file_source *src, struct err *err)
 		{ FILE_BETTER, FILE_SCORE, true },
 		{ FILE_STOP_AFTER, FILE_FIRST_PASS, false },
 		{ FILE_PROMOTE, FILE_REPEAT, false },
+		{ FILE_NET, FILE_ON, false },
+		{ FILE_RO, FILE_ON, false },
+		{ FILE_REMOTE, FILE_ON, true },
+		{ FILE_LABELS, FILE_ON, true },
+		{ FILE_CREDS, FILE_ON, true },
 	};
 
 	for (size_t i = 0; i < ARRAY_LEN(rules); i++) {

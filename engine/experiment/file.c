@@ -100,6 +100,7 @@ static int check_forbidden(const struct file_source *src, struct err *err)
 		{ FILE_ALLOW, "opens the guard: say it on the command line" },
 		{ FILE_ALLOW_MISSING, "takes walls away: say it on the command line" },
 		{ FILE_RO, "shows more of the host: say it on the command line" },
+		{ FILE_ON, "sends the project to other machines: say it on the command line" },
 	};
 
 	for (size_t i = 0; i < ARRAY_LEN(keys); i++)

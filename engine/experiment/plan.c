@@ -10,7 +10,8 @@
 #include "base/sys.h"
 #include "engine/experiment/experiment-i.h"
 
-#define NAME_MAX_LEN 24 /* of an experiment: the names of its clones are made of it */
+#define ELSEWHERE_JOBS 32 /* a process here for each arm under way, which only waits */
+#define NAME_MAX_LEN   24 /* of an experiment: the names of its clones are made of it */
 
 /* A clone goes on changing, so arms start from a snapshot of it; *text becomes the snapshot's id. */
 static int fix_state(struct engine *e, char **text, struct err *err)
@@ -93,7 +94,7 @@ static int share_limits(struct engine_experiment *x, struct err *err)
 	uint64_t share;
 
 	if (x->jobs == 0)
-		x->jobs = sys_processors();
+		x->jobs = x->on.queue ? ELSEWHERE_JOBS : sys_processors();
 	if (x->jobs > x->n_arms)
 		x->jobs = x->n_arms;
 	if (x->all_mem > 0) {
@@ -276,7 +277,9 @@ int plan_complete(struct engine *e, struct engine_experiment *x, struct err *err
 	x->project = TAKE_PTR(project.path);
 	if (!x->cwd)
 		return err_nomem(err);
-	r = pick_owner(x, err);
+	r = arm_on_check(e, x, err);
+	if (r >= 0)
+		r = pick_owner(x, err);
 	if (r >= 0)
 		r = fix_state(e, &x->from, err);
 	if (r >= 0)

@@ -26,6 +26,32 @@ static const struct fields check_fields = FIELDS(struct engine_checked, check_li
 static const struct field round_list[] = { FIELD(FIELD_DOUBLE, struct engine_round, value) };
 static const struct fields round_fields = FIELDS(struct engine_round, round_list);
 
+#define M(kind, member) FIELD(FIELD_##kind, struct engine_machine, member)
+static const struct field machine_list[] = {
+	M(ID, ticket), M(NAME_OR_NULL, worker), M(NAME_OR_NULL, host),    M(UINT, attempt),
+	M(BOOL, lost), M(UINT, received),       M(UINT, worker_received), M(UINT, worker_sent),
+};
+static const struct fields machine_fields = FIELDS(struct engine_machine, machine_list);
+#undef M
+
+#define S(kind, member) FIELD(FIELD_##kind, struct engine_sent, member)
+static const struct field sent_list[] = { S(NAME, snapshot), S(NAME, name), S(ID, manifest),
+					  S(UINT, sent), S(UINT, skipped) };
+static const struct fields sent_fields = FIELDS(struct engine_sent, sent_list);
+#undef S
+
+#define F(kind, member) FIELD(FIELD_##kind, struct engine_fleet, member)
+static const struct field fleet_list[] = {
+	F(NAME_OR_NULL, queue),
+	F(NAME_OR_NULL, creds),
+	F(NAME_OR_NULL, remote),
+	F(BOOL, insecure),
+	FIELD_LIST_OF(FIELD_NAMES, struct engine_fleet, "labels", labels, n_labels, NULL),
+	FIELD_LIST_OF(FIELD_LIST, struct engine_fleet, "sent", sent, n_sent, &sent_fields),
+};
+static const struct fields fleet_fields = FIELDS(struct engine_fleet, fleet_list);
+#undef F
+
 #define A(kind, member) FIELD(FIELD_##kind, struct engine_arm, member)
 #define A_LIST(member, count, of) \
 	FIELD_LIST_OF(FIELD_LIST, struct engine_arm, #member, member, count, of)
@@ -45,6 +71,7 @@ static const struct field arm_list[] = {
 	A(INT, cowfsd),
 	A(INT, begun),
 	A(ID, now),
+	FIELD_OF(struct engine_arm, "machine", machine, &machine_fields),
 	A(ID, run),
 	A(INT, exit_code),
 	A(ID, limit),
@@ -103,6 +130,7 @@ static const struct field experiment_list[] = {
 	X(UINT, jobs),
 	X(UINT, stop_after),
 	X(BOOL, stop_losers),
+	FIELD_OF(struct engine_experiment, "on", on, &fleet_fields),
 	FIELD_OF(struct engine_experiment, "limits", limits, &limit_fields),
 	X(NAME_OR_NULL, profile),
 	X(NAME_OR_NULL, net),
@@ -140,11 +168,25 @@ void engine_experiment_done(struct engine_experiment *x)
 
 /* --- places -------------------------------------------------------------------------------- */
 
+/* Version 1 knew no other machines. */
+static void upgrade(struct json j)
+{
+	static const struct engine_machine here;
+	static const struct engine_fleet none;
+	const struct json arms = json_get_array(j, "arms");
+
+	fields_set(json_set_object(j, "on"), &fleet_fields, &none);
+	for (size_t i = 0; i < json_length(arms); i++)
+		fields_set(json_set_object(json_at_object(arms, i), "machine"), &machine_fields,
+			   &here);
+}
+
 static const struct docket_kind kind = {
 	.dir = EXPERIMENTS_DIR,
 	.noun = "experiment",
-	.version = 1,
+	.version = 2,
 	.fields = &experiment_fields,
+	.upgrade = upgrade,
 };
 
 /* Other names cannot be: they come from a person, and lead to clones of these names. */

@@ -9,6 +9,7 @@
 
 #include "base/log.h"
 #include "base/signals.h"
+#include "base/sys.h"
 #include "engine/experiment/experiment-i.h"
 #include "engine/find/event-i.h"
 
@@ -126,15 +127,31 @@ static int stop_behind(struct work *w, struct err *err)
 	return r;
 }
 
+/* Commands that run elsewhere are many; checks run here. */
+static int start_checks(struct work *w, struct err *err)
+{
+	struct engine_experiment *x = w->x;
+	size_t room = x->on.queue ? sys_processors() : SIZE_MAX;
+	int r = 0;
+
+	for (size_t i = 0; i < x->n_arms; i++)
+		room -= room > 0 && x->arms[i].state == ENGINE_ARM_CHECKING && *x->arms[i].now;
+	for (size_t i = 0; i < x->n_arms && room > 0 && r >= 0; i++)
+		if (x->arms[i].state == ENGINE_ARM_CHECKING && *x->arms[i].now == '\0') {
+			r = arm_begin_checks(w, &x->arms[i], err);
+			room--;
+		}
+	return r;
+}
+
 static int start_waiting(struct work *w, struct err *err)
 {
 	struct engine_experiment *x = w->x;
 	size_t active = count(x, ENGINE_ARM_RUNNING) + count(x, ENGINE_ARM_CHECKING);
 	int r = stop_behind(w, err);
 
-	for (size_t i = 0; i < x->n_arms && r >= 0; i++)
-		if (x->arms[i].state == ENGINE_ARM_CHECKING && *x->arms[i].now == '\0')
-			r = arm_begin_checks(w, &x->arms[i], err);
+	if (r >= 0)
+		r = start_checks(w, err);
 	for (size_t i = 0; i < x->n_arms && active < x->jobs && r >= 0; i++) {
 		if (x->arms[i].state != ENGINE_ARM_WAITING || after_waits(x, &x->arms[i]))
 			continue;
@@ -161,7 +178,7 @@ static int wait_active(struct work *w, struct engine_arm **arms, struct engine_r
 	if (!ids)
 		return err_nomem(err);
 	for (size_t i = 0; i < w->x->n_arms; i++)
-		if (is_active(&w->x->arms[i])) {
+		if (is_active(&w->x->arms[i]) && *w->x->arms[i].now != '\0') {
 			arms[options.n] = &w->x->arms[i];
 			ids[options.n++] = w->x->arms[i].now;
 		}
@@ -181,7 +198,9 @@ static int advance(struct work *w, struct err *err)
 	if (r > 0)
 		work_tell(w, NULL);
 	for (size_t i = 0; i < runs.n && r >= 0; i++)
-		if (runs.list[i].state != ENGINE_RUN_RUNNING && !is_enough(w->x))
+		if (runs.list[i].state == ENGINE_RUN_RUNNING)
+			r = arm_on_take(arms[i], &runs.list[i], err);
+		else if (!is_enough(w->x))
 			r = arm_advance(w, arms[i], &runs.list[i], err);
 	return r < 0 ? r : losers_stop(w, err);
 }

@@ -183,6 +183,32 @@ static int get_artifacts(struct json j, struct engine_run *r)
 	return 0;
 }
 
+static void set_machine(struct json j, const struct engine_machine *m)
+{
+	json_set_text(j, "ticket", m->ticket);
+	json_set_name(j, "worker", m->worker);
+	json_set_name(j, "host", m->host);
+	json_set_uint(j, "attempt", m->attempt);
+	json_set_bool(j, "lost", m->lost);
+	json_set_uint(j, "received", m->received);
+	json_set_uint(j, "worker_received", m->worker_received);
+	json_set_uint(j, "worker_sent", m->worker_sent);
+}
+
+static void get_machine(struct json j, struct engine_machine *m)
+{
+	const char *ticket = json_get_text(j, "ticket");
+
+	snprintf(m->ticket, sizeof(m->ticket), "%s", ticket ? ticket : "");
+	m->worker = json_get_name_or_null(j, "worker");
+	m->host = json_get_name_or_null(j, "host");
+	m->attempt = json_get_uint(j, "attempt");
+	m->lost = json_get_bool(j, "lost");
+	m->received = json_get_uint(j, "received");
+	m->worker_received = json_get_uint(j, "worker_received");
+	m->worker_sent = json_get_uint(j, "worker_sent");
+}
+
 static void set_result(struct json j, const struct engine_run *r)
 {
 	struct json walls;
@@ -328,6 +354,8 @@ void run_record_encode(struct json j, const struct engine_run *r)
 	json_set_int(j, "ended", r->ended);
 	if (*r->trace != '\0')
 		json_set_text(j, "traceparent", r->trace);
+	if (*r->machine.ticket != '\0')
+		set_machine(json_set_object(j, "machine"), &r->machine);
 	set_result(json_set_object(j, "result"), r);
 }
 
@@ -373,6 +401,8 @@ int run_record_decode(struct json j, struct engine_run *r)
 		IGNORE_RESULT(traceparent_take(json_get_text(j, "traceparent"), r->trace),
 			      "what is none stays empty");
 	get_limits(json_get_object(j, "limits"), &r->limits);
+	if (json_has(j, "machine"))
+		get_machine(json_get_object(j, "machine"), &r->machine);
 	x = get_result(json_get_object(j, "result"), r);
 	if (x < 0)
 		return x;

@@ -142,6 +142,11 @@ void run_record_log(struct run_record *r, int stream, const void *data, size_t l
 	r->logged[stream] += n;
 }
 
+int run_record_note(struct run_record *r, const struct engine_run *run, struct err *err)
+{
+	return put(r, run, err);
+}
+
 int run_record_end(struct run_record *r, struct engine_run *run, struct err *err)
 {
 	memcpy(run->logged, r->logged, sizeof(run->logged));

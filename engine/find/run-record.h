@@ -35,6 +35,8 @@ NODISCARD int run_record_pick(char id[ENGINE_RUN_ID_SIZE], struct err *err);
 NODISCARD int run_record_begin(const char *store, const struct engine_run *run,
 			       struct run_record *ret, struct err *err);
 void run_record_log(struct run_record *r, int stream, const void *data, size_t len);
+/* What is known of one that goes on. */
+NODISCARD int run_record_note(struct run_record *r, const struct engine_run *run, struct err *err);
 /* It stays locked until run_record_done(). */
 NODISCARD int run_record_end(struct run_record *r, struct engine_run *run, struct err *err);
 

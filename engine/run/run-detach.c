@@ -2,7 +2,8 @@
  * A run that goes on after the command that asked for it has ended.
  *
  * Its supervisor is this program, forked twice: nobody's child, in a session of its own, so that no
- * terminal and no shell ends it.  It calls engine_run(), so it has all that foreground runs have.
+ * terminal and no shell ends it.  It calls engine_run(), so it has all that foreground runs have;
+ * what another machine runs is followed instead (run-perform.h).
  * Until the walls stand, a pair of sockets ties it to the asker: if the asker goes first, by ^C or
  * kill -9, the kernel sends SIGIO, which ends the supervisor and the run (R8 of the sandbox).  Then
  * it reports the outcome, waits until the asker has read it, and gives up everything it inherited.
@@ -21,6 +22,7 @@
 #include "base/sys.h"
 #include "engine/find/engine-i.h"
 #include "engine/find/run-record.h"
+#include "engine/run/run-perform.h"
 
 #define LINE_FD 3
 #define NAME    "snap-run"
@@ -118,7 +120,9 @@ NORETURN static void supervise(struct engine *e, const struct engine_run_options
 	options.detached = true;
 	options.began = began;
 	options.began_ctx = &s;
-	if (engine_run(e, &options, &run, &word.err) < 0 && word.err.code == 0)
+	if ((options.perform ? run_perform(e, &options, &run, &word.err)
+			     : engine_run(e, &options, &run, &word.err)) < 0 &&
+	    word.err.code == 0)
 		word.err.code = -EIO;
 	word.state = run.state;
 	memcpy(word.id, run.id, sizeof(word.id));

@@ -19,6 +19,18 @@ void worker_tell_ticket(struct worker *w, const struct slot *s, const char *what
 			   .what = what, .ticket = s->id, .text = text, .attempt = s->attempt });
 }
 
+void worker_sign(struct worker *w, const struct slot *s)
+{
+	CLEANUP(buf_done) struct buf names = BUF_INIT;
+	struct queue_log note = { .attempt = s->attempt, .is_note = true };
+	struct err ignored = { 0 };
+
+	if (buf_printf(&names, "%s\n%s", w->name, w->host) < 0)
+		return;
+	note.data = names;
+	IGNORE_RESULT(queue_log_put(w->queue, s->id, &note, &ignored), "the result has it, too");
+}
+
 int worker_note(struct worker *w, int r, const struct err *why)
 {
 	if (r >= 0 && w->away) {

@@ -132,8 +132,7 @@ static int wrong(struct err *err, const char *member)
 	return err_set(err, -EINVAL, "the value of '%s' is not allowed", member);
 }
 
-/* Something that is shown to people. */
-static bool is_shown(const char *text)
+bool ticket_is_shown(const char *text)
 {
 	size_t left = strlen(text), len;
 
@@ -212,7 +211,7 @@ static int check_ticket(const struct ticket *t, struct err *err)
 		return wrong(err, "name");
 	if (t->remote[0] == '\0' || strlen(t->remote) > 1024)
 		return wrong(err, "remote");
-	if (t->profile && (!is_shown(t->profile) || t->profile[0] == '\0' ||
+	if (t->profile && (!ticket_is_shown(t->profile) || t->profile[0] == '\0' ||
 			   strchr(t->profile, '/') || t->profile[0] == '.'))
 		return wrong(err, "profile");
 	if (t->command.n == 0 || t->command.n > TICKET_WORDS_MAX || t->command.list[0][0] == '\0')
@@ -227,7 +226,8 @@ static int check_ticket(const struct ticket *t, struct err *err)
 		return wrong(err, "deadline");
 	if (!are_labels(&t->labels))
 		return wrong(err, "labels");
-	if ((t->experiment && !is_shown(t->experiment)) || (t->arm && !is_shown(t->arm)))
+	if ((t->experiment && !ticket_is_shown(t->experiment)) ||
+	    (t->arm && !ticket_is_shown(t->arm)))
 		return wrong(err, "experiment");
 	if (strlen(t->nonce) != NONCE_LEN || strspn(t->nonce, hex_digits) != NONCE_LEN)
 		return wrong(err, "nonce");
@@ -310,7 +310,7 @@ static int check_result(const struct result *r, struct err *err)
 	if (r->snapshot && digest_parse(r->snapshot, &unused) < 0)
 		return wrong(err, "snapshot");
 	for (size_t i = 0; i < ARRAY_LEN(shown); i++)
-		if (shown[i] && !is_shown(shown[i]))
+		if (shown[i] && !ticket_is_shown(shown[i]))
 			return wrong(err, "worker");
 	return 0;
 }

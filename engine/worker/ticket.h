@@ -38,6 +38,9 @@ struct ticket {
 
 void ticket_done(struct ticket *t);
 
+/* Can it stand in a table: short, and without control characters? */
+bool ticket_is_shown(const char *text);
+
 /* Replaces `out`; -EINVAL with a sentence if it would not be read. */
 NODISCARD int ticket_encode(const struct ticket *t, struct buf *out, struct err *err);
 /* -EINVAL with a sentence; nothing of a refused one is handed out. */

@@ -44,6 +44,7 @@ static int begin(struct worker *w, struct slot *s, struct queue_taken *t, struct
 	s->attempt = t->attempt;
 	s->began = engine_clock_ms();
 	s->beat = s->began + w->lease_ms / 3;
+	worker_sign(w, s);
 	worker_tell_ticket(w, s, "taken", s->ticket.command.list[0]);
 	return 0;
 }

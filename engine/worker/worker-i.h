@@ -37,6 +37,9 @@ NODISCARD int worker_loop(struct worker *w, struct err *err);
 void worker_tell(struct worker *w, const struct engine_worker_event *ev);
 void worker_tell_ticket(struct worker *w, const struct slot *s, const char *what, const char *text);
 
+/* Whoever follows the ticket reads who has it. */
+void worker_sign(struct worker *w, const struct slot *s);
+
 /* Say once that the server is gone, and once that it is back.  Returns r unless waiting helps. */
 NODISCARD int worker_note(struct worker *w, int r, const struct err *why);
 

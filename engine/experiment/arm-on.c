@@ -1,0 +1,135 @@
+/*
+ * The command of an arm on another machine.  Its clone is made here as any other, a worker runs the command on the
+ * same state, and what it left becomes the clone's content; from then on the arm is like one that ran here.
+ *
+ * What is sent is written down before a ticket names it: with that, a ticket is the same whoever writes it, so
+ * an experiment that was killed and is resumed finds the results that are there.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "base/path.h"
+#include "base/text.h"
+#include "base/vec.h"
+#include "engine/experiment/experiment-i.h"
+#include "engine/worker/on-clone-i.h"
+
+static struct on_place place_of(const struct engine_experiment *x)
+{
+	return (struct on_place){
+		.queue = x->on.queue,
+		.creds = x->on.creds,
+		.insecure = x->on.insecure,
+		.remote = x->on.remote,
+		.labels = { .items = (const char *const *)x->on.labels, .n = x->on.n_labels },
+	};
+}
+
+bool arm_is_elsewhere(const struct work *w, const struct engine_arm *arm)
+{
+	return w->x->on.queue && arm->state == ENGINE_ARM_RUNNING;
+}
+
+int arm_on_check(struct engine *e, struct engine_experiment *x, struct err *err)
+{
+	const struct on_place place = place_of(x);
+	AUTO_FREE char *remote = NULL, *creds = NULL;
+	int r;
+
+	if (!place.queue)
+		return 0;
+	/* The worker's own rules decide about these. */
+	if (x->net || x->n_ro > 0)
+		return err_set(err, -EINVAL, "options '--%s' and '--on' exclude each other",
+			       x->net ? "net" : "ro");
+	r = on_place_check(e, &place, &remote, err);
+	if (r < 0)
+		return r;
+	if (x->on.creds) {
+		creds = path_clean(e->dir, x->on.creds);
+		r = creds ? text_set(&x->on.creds, err, "%s", creds) : err_nomem(err);
+	}
+	return r < 0 ? r : text_set(&x->on.remote, err, "%s", remote);
+}
+
+/* --- the state that it starts from ---------------------------------------------------------- */
+
+static const struct engine_sent *find_sent(const struct engine_fleet *on, const char *snapshot)
+{
+	for (size_t i = 0; i < on->n_sent; i++)
+		if (strcmp(on->sent[i].snapshot, snapshot) == 0)
+			return &on->sent[i];
+	return NULL;
+}
+
+int arm_on_send(struct work *w, const struct engine_arm *arm, struct err *err)
+{
+	CLEANUP(engine_pushed_done) struct engine_pushed pushed = { 0 };
+	const struct on_place place = place_of(w->x);
+	const char *snapshot = arm_start(w, arm);
+	struct engine_fleet *on = &w->x->on;
+	struct engine_sent *one;
+	int r;
+
+	if (!on->queue || find_sent(on, snapshot))
+		return 0;
+	r = on_place_send(w->engine, &place, snapshot, &w->options->watch, &pushed, err);
+	if (r < 0)
+		return r;
+	if (!VEC_ONE_MORE(on->sent, on->n_sent))
+		return err_nomem(err);
+	one = &on->sent[on->n_sent];
+	*one = (struct engine_sent){ .snapshot = strdup(snapshot),
+				     .name = TAKE_PTR(pushed.name),
+				     .sent = pushed.bytes_sent,
+				     .skipped = pushed.bytes_skipped };
+	memcpy(one->manifest, pushed.manifest, sizeof(one->manifest));
+	on->n_sent++;
+	return one->snapshot ? 1 : err_nomem(err);
+}
+
+int arm_on_start(struct work *w, struct engine_arm *arm, const struct engine_run_options *options,
+		 struct engine_run *ret, struct err *err)
+{
+	const char *snapshot = arm_start(w, arm);
+	const struct on_place place = place_of(w->x);
+	struct on_clone on = { .place = &place,
+			       .snapshot = snapshot,
+			       .owner = w->x->owner,
+			       .experiment = w->x->name,
+			       .arm = arm->name };
+	const struct engine_sent *sent = find_sent(&w->x->on, snapshot);
+
+	if (!sent)
+		return err_set(err, -ENOENT, "what it starts from was not sent");
+	on.manifest = sent->manifest;
+	on.name = sent->name;
+	return on_clone_start(w->engine, options, &on, ret, err);
+}
+
+/* --- where it is ---------------------------------------------------------------------------- */
+
+static int copy(char **to, const char *from, struct err *err)
+{
+	if (from)
+		return text_set(to, err, "%s", from);
+	free(*to);
+	*to = NULL;
+	return 0;
+}
+
+int arm_on_take(struct engine_arm *arm, const struct engine_run *run, struct err *err)
+{
+	struct engine_machine *to = &arm->machine, was = *to;
+	const struct engine_machine *from = &run->machine;
+	int r;
+
+	/* Checks run here. */
+	if (*from->ticket == '\0')
+		return 0;
+	*to = *from;
+	to->worker = was.worker;
+	to->host = was.host;
+	r = copy(&to->worker, from->worker, err);
+	return r < 0 ? r : copy(&to->host, from->host, err);
+}

@@ -1,0 +1,39 @@
+/*
+ * on-clone-i.h - a command on a clone of ours that some worker runs: what it left becomes the clone's content.
+ *
+ * The ticket follows from what is asked for, so that who asks again, after a kill -9, finds the ticket
+ * that is there, or its result.  Only a result from which nothing can be taken (cancelled, failed,
+ * refused) is passed over, and the next turn is posted.
+ */
+#pragma once
+
+#include "engine/api/worker.h"
+
+/* Where tickets go, and how states travel. */
+struct on_place {
+	const char *queue, *creds;
+	bool insecure;
+	const char *remote;
+	struct engine_list labels;
+};
+
+/* Can it be used?  *ret_remote is the remote by name or url, also if none was named; owned. */
+NODISCARD int on_place_check(struct engine *e, const struct on_place *place, char **ret_remote,
+			     struct err *err);
+
+/* Send a snapshot for workers. */
+NODISCARD int on_place_send(struct engine *e, const struct on_place *place, const char *snapshot,
+			    const struct engine_watch *watch, struct engine_pushed *ret,
+			    struct err *err);
+
+struct on_clone {
+	const struct on_place *place;
+	const char *snapshot;        /* that the clone holds */
+	const char *manifest, *name; /* the same, as on_place_send() has told */
+	uint64_t owner;              /* no other experiment has it */
+	const char *experiment, *arm;
+};
+
+/* As engine_run_start() of a named clone. */
+NODISCARD int on_clone_start(struct engine *e, const struct engine_run_options *options,
+			     const struct on_clone *on, struct engine_run *ret, struct err *err);

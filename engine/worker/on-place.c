@@ -1,0 +1,165 @@
+/*
+ * How states travel for tickets: queue-DIGITS is what a project sends, result-DIGITS what comes back.  What a process
+ * that was killed leaves there goes by `remote gc`.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/hex.h"
+#include "base/log.h"
+#include "base/text.h"
+#include "engine/transfer/signers-i.h"
+#include "engine/worker/on-clone-i.h"
+#include "engine/worker/on-i.h"
+
+#define PUSH_TRIES 8
+
+/* --- the remote --------------------------------------------------------------------------- */
+
+/* Neither the state nor the result is signed: refuse before a worker runs for nothing. */
+static int check_signers(struct engine *e, const struct target *target, struct err *err)
+{
+	int r = signers_demanded(e, target, err);
+
+	return r <= 0
+		   ? r
+		   : err_set(err, -EINVAL,
+			     "remote.%s.signers in config.yaml asks for signatures, and results of "
+			     "workers are not signed: use another remote",
+			     target->remote);
+}
+
+static int find_only(struct engine *e, struct target *ret, struct err *err)
+{
+	CLEANUP(engine_remotes_done) struct engine_remotes all = { 0 };
+	int r = engine_remotes(e, &all, err);
+
+	if (r < 0)
+		return r;
+	if (all.n != 1)
+		return err_set(
+		    err, -EINVAL,
+		    "states travel through a remote, and there %s: name one with --remote",
+		    all.n == 0 ? "is none" : "are several");
+	return target_find(e, all.list[0].name, ret, err);
+}
+
+int on_choose_remote(struct engine *e, const char *named, struct target *ret, struct err *err)
+{
+	int r = named ? target_find(e, named, ret, err) : find_only(e, ret, err);
+
+	return r < 0 ? r : check_signers(e, ret, err);
+}
+
+int on_place_check(struct engine *e, const struct on_place *place, char **ret_remote,
+		   struct err *err)
+{
+	const struct queue_config config = { .url = place->queue,
+					     .creds = place->creds,
+					     .insecure = place->insecure };
+	CLEANUP(target_done) struct target target = { 0 };
+	int r = queue_check(&config, err);
+
+	if (r == 0 && place->labels.n > QUEUE_LABELS_MAX)
+		return err_set(err, -EINVAL, "a ticket has at most %d labels", QUEUE_LABELS_MAX);
+	for (size_t i = 0; r == 0 && i < place->labels.n; i++)
+		if (!queue_word_valid(place->labels.items[i]))
+			return err_set(err, -EINVAL,
+				       "'%.80s' cannot be a label: small letters, digits and '-', "
+				       "at most %d",
+				       place->labels.items[i], QUEUE_NAME_MAX);
+	if (r == 0)
+		r = on_choose_remote(e, place->remote, &target, err);
+	return r < 0 ? r : text_set(ret_remote, err, "%s", target_remote(&target));
+}
+
+/* --- sending ------------------------------------------------------------------------------ */
+
+/* One for each project of each store. */
+static int choose_name(struct engine *e, const struct target *target, char **ret, struct err *err)
+{
+	CLEANUP(project_done) struct project project = { 0 };
+	char host[256] = "", hex[SHA256_HEX_SIZE];
+	AUTO_FREE char *key = NULL;
+	struct store *store;
+	struct digest d;
+	int r = engine_project(e, &store, &project, err);
+
+	if (r < 0)
+		return r;
+	if (gethostname(host, sizeof(host) - 1) < 0)
+		host[0] = '\0';
+	r = text_set(&key, err, "%s %s %s", host, e->store_path, project.path);
+	if (r < 0)
+		return r;
+	d = digest_of(key, strlen(key));
+	hex_encode(d.b, sizeof(d.b), hex);
+	return text_set(ret, err, "%s:queue-%.16s", target_remote(target), hex);
+}
+
+int on_push(struct engine *e, const struct target *target, const char *snapshot,
+	    const struct engine_watch *watch, struct engine_pushed *ret, struct err *err)
+{
+	struct engine_push_options o = { .state = snapshot, .force = true, .watch = *watch };
+	AUTO_FREE char *to = NULL;
+	int r = choose_name(e, target, &to, err);
+
+	if (r < 0)
+		return r;
+	o.to = to;
+	/* Another run of the same project may move it at the same time: then the next try follows it. */
+	r = -ESTALE;
+	for (int tries = 0; r == -ESTALE && tries < PUSH_TRIES; tries++)
+		r = engine_push(e, &o, ret, err);
+	return r;
+}
+
+int on_place_send(struct engine *e, const struct on_place *place, const char *snapshot,
+		  const struct engine_watch *watch, struct engine_pushed *ret, struct err *err)
+{
+	CLEANUP(target_done) struct target target = { 0 };
+	int r = on_choose_remote(e, place->remote, &target, err);
+
+	return r < 0 ? r : on_push(e, &target, snapshot, watch, ret, err);
+}
+
+/* --- after a result ----------------------------------------------------------------------- */
+
+static int delete_name(struct depot *d, const char *name, const char *manifest, struct err *err)
+{
+	CLEANUP(buf_done) struct buf text = BUF_INIT;
+	char meant[DIGEST_TEXT_SIZE];
+	struct digest digest;
+	int r = d->ops->get_manifest(d, name, &text, err);
+
+	if (r < 0)
+		return r;
+	/* A worker that was cut off may have pushed another: it goes by gc. */
+	digest = digest_of(text.data, text.len);
+	if (strcmp(digest_text(&digest, meant), manifest) != 0)
+		return 0;
+	r = d->ops->delete_manifest(d, name, err);
+	/* Some registries take digests alone; no other name has this manifest. */
+	return r == -ENOTSUP ? d->ops->delete_manifest(d, manifest, err) : r;
+}
+
+void on_forget(const struct target *target, const char *ticket, const char *manifest,
+	       const char *base_manifest)
+{
+	CLEANUP(depot_close_p) struct depot *d = NULL;
+	char name[sizeof("result-") + 32];
+	struct err why = { 0 };
+	int r;
+
+	/* A result that is what was sent has no name of its own. */
+	if (strcmp(manifest, base_manifest) == 0)
+		return;
+	snprintf(name, sizeof(name), "result-%.32s", ticket);
+	r = depot_open(target->url, NULL, &d, &why);
+	if (r == 0)
+		r = delete_name(d, name, manifest, &why);
+	if (r < 0 && r != -ENOENT && r != -ENOTSUP)
+		log_warn("%s: '%s' stays there, continuing", why.msg, name);
+}

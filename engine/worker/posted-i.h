@@ -1,0 +1,55 @@
+/*
+ * posted-i.h - a ticket that was posted, until it has a result.
+ *
+ * The queue is open between posted_begin() and posted_end(), and libnats has threads as long: the caller
+ * neither forks nor asks cowfsd anything in between.
+ */
+#pragma once
+
+#include "engine/worker/ticket.h"
+
+struct posted_options {
+	const char *queue, *creds;
+	bool insecure;
+	const char *client; /* what the server calls us */
+	int stop_fd;        /* when it can be read, the ticket is withdrawn */
+	/* How long a server that cannot be reached is tried before it has the ticket; 0: a few times. */
+	uint64_t patience_ms;
+	/* Output as it comes.  A negative answer ends the following. */
+	int (*output)(bool of_stderr, const void *data, size_t len, void *ctx, struct err *err);
+	/* All that came so far counts no more: the command begins again. */
+	void (*again)(uint64_t attempt, void *ctx);
+	/* A worker has it; may be NULL. */
+	void (*taken)(const char *worker, const char *host, uint64_t attempt, void *ctx);
+	void *ctx;
+};
+
+struct posted {
+	const struct posted_options *options;
+	struct queue *queue;
+	struct result result;   /* once it is over */
+	uint64_t place, log_at; /* in their streams */
+	uint64_t attempt;       /* whose output came last; 0: none did */
+	uint64_t next[2];       /* where its output should go on */
+	uint64_t missing;       /* bytes of output that did not arrive */
+	bool is_over;
+};
+
+void posted_done(struct posted *p);
+
+/* Connect.  The options must stay where they are. */
+NODISCARD int posted_begin(struct posted *p, const struct posted_options *options, struct err *err);
+void posted_end(struct posted *p);
+
+/* 1 and its result in `p` if the ticket has one already, else 0. */
+NODISCARD int posted_find(struct posted *p, const char *id, struct err *err);
+
+/* Pass the output of one that posted_find() has found on. */
+NODISCARD int posted_catch_up(struct posted *p, const char *id, struct err *err);
+
+/*
+ * Post it, and follow it until it has a result.  -EINTR: the caller was asked to end, and the ticket is
+ * withdrawn.  One that is there already, or was posted before, is followed and not posted twice.
+ */
+NODISCARD int posted_follow(struct posted *p, const char *id, const struct strlist *labels,
+			    const struct buf *text, struct err *err);
