@@ -165,16 +165,18 @@ char *net_refusal_target(const struct net_refusal *r, char *text, size_t size)
 	return text;
 }
 
+/* What is wrong with a target, for rules that need no more words. */
+static const char *const about_target[NET_N_RULES] = {
+	[NET_RULE_HOST] = " is not in the list of allowed hosts",
+	[NET_RULE_PORT] = ": the host is allowed, but not this port",
+	[NET_RULE_LITERAL] = ": addresses are not allowed unless listed",
+	[NET_RULE_NAME] = " is not the name of a host",
+	[NET_RULE_PROTOCOL] = ": what was said there is neither TLS nor HTTP",
+	[NET_RULE_LIMIT] = ": too many connections at once",
+};
+
 char *net_refusal_explain(const struct net_refusal *r, char *text, size_t size)
 {
-	static const char *const plain[NET_N_RULES] = {
-		[NET_RULE_HOST] = " is not in the list of allowed hosts",
-		[NET_RULE_PORT] = ": the host is allowed, but not this port",
-		[NET_RULE_LITERAL] = ": addresses are not allowed unless listed",
-		[NET_RULE_NAME] = " is not the name of a host",
-		[NET_RULE_PROTOCOL] = ": what was said there is neither TLS nor HTTP",
-		[NET_RULE_LIMIT] = ": too many connections at once",
-	};
 	char to[NET_HOST_SHOWN + 16];
 
 	net_refusal_target(r, to, sizeof(to));
@@ -185,7 +187,7 @@ char *net_refusal_explain(const struct net_refusal *r, char *text, size_t size)
 	case NET_RULE_NAME:
 	case NET_RULE_PROTOCOL:
 	case NET_RULE_LIMIT:
-		snprintf(text, size, "'%s'%s", to, plain[r->rule]);
+		snprintf(text, size, "'%s'%s", to, about_target[r->rule]);
 		break;
 	case NET_RULE_ADDRESS:
 		snprintf(text, size, "'%s' leads to '%s', which is not of the open internet", to,
