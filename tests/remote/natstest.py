@@ -26,42 +26,22 @@ def needs():
     return where
 
 
-class Nats:
+class Nats(servers.Daemon):
     """nats-server with JetStream in a directory of the test's."""
+
+    name = "nats-server"
 
     def __init__(self, where, address="127.0.0.1", options=()):
         self.program, self.where, self.address, self.options = needs(), Path(where), address, options
-        self.port, self.process = servers.free_port(), None
+        self.port = servers.free_port()
         self.where.mkdir(exist_ok=True)
         self.start()
 
     def url(self, name="default"):
         return f"nats://{self.address}:{self.port}/{name}"
 
-    def start(self):
-        with open(self.where / "log", "ab") as log:
-            self.process = subprocess.Popen([self.program, "-js", "-sd", str(self.where), "-a", self.address, "-p",
-                                             str(self.port), *self.options], stdout=log, stderr=log, stdin=subprocess.DEVNULL)
-        for _ in range(2400):
-            try:
-                socket.create_connection((self.address, self.port), 1).close()
-                return
-            except OSError:
-                if self.process.poll() is not None:
-                    break
-                time.sleep(0.05)
-        raise RuntimeError("nats-server does not start: " + (self.where / "log").read_text()[-500:])
-
-    def stop(self, how=signal.SIGKILL):
-        self.process.send_signal(how)
-        self.process.wait()
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        if self.process.poll() is None:
-            self.stop()
+    def words(self):
+        return [self.program, "-js", "-sd", str(self.where), "-a", self.address, "-p", str(self.port), *self.options]
 
 
 class Client:

@@ -34,30 +34,23 @@ def free_port():
         return s.getsockname()[1]
 
 
-class Registry:
-    """docker-registry in a directory of the test's; auth is a piece of its configuration."""
+class Daemon:
+    """A server of its own process in a directory of the test's; a subclass has name, words(), where, address and port."""
 
-    def __init__(self, where, auth=""):
-        self.where, self.port, self.process = Path(where), free_port(), None
-        self.where.mkdir(exist_ok=True)
-        self.file = self.where / "config.yml"
-        self.file.write_text(CONFIG.format(root=self.where / "data", port=self.port, auth=auth))
-        self.start()
+    name, address, process = None, "127.0.0.1", None
 
     def start(self):
-        log = open(self.where / "log", "ab")
-        self.process = subprocess.Popen(["docker-registry", "serve", str(self.file)], stdout=log,
-                                        stderr=log, stdin=subprocess.DEVNULL)
-        log.close()
-        for _ in range(400):
+        with open(self.where / "log", "ab") as log:
+            self.process = subprocess.Popen(self.words(), stdout=log, stderr=log, stdin=subprocess.DEVNULL)
+        for _ in range(2400):
             try:
-                socket.create_connection(("127.0.0.1", self.port), 1).close()
+                socket.create_connection((self.address, self.port), 1).close()
                 return
             except OSError:
                 if self.process.poll() is not None:
                     break
                 time.sleep(0.05)
-        raise RuntimeError("docker-registry does not start: " + (self.where / "log").read_text()[-500:])
+        raise RuntimeError(f"{self.name} does not start: " + (self.where / "log").read_text()[-500:])
 
     def stop(self, how=signal.SIGKILL):
         self.process.send_signal(how)
@@ -69,6 +62,22 @@ class Registry:
     def __exit__(self, *_):
         if self.process.poll() is None:
             self.stop()
+
+
+class Registry(Daemon):
+    """docker-registry in a directory of the test's; auth is a piece of its configuration."""
+
+    name = "docker-registry"
+
+    def __init__(self, where, auth=""):
+        self.where, self.port = Path(where), free_port()
+        self.where.mkdir(exist_ok=True)
+        self.file = self.where / "config.yml"
+        self.file.write_text(CONFIG.format(root=self.where / "data", port=self.port, auth=auth))
+        self.start()
+
+    def words(self):
+        return ["docker-registry", "serve", str(self.file)]
 
 
 class Server:
