@@ -44,6 +44,28 @@ TEST(exactly_the_unreachable_goes)
 	stock_check_clean(s);
 }
 
+/* So many that some of them meet in a slot of what a gc remembers having seen. */
+TEST(of_very_many_objects_none_is_taken_for_another)
+{
+	CLEANUP(store_close_p) struct store *s = stock_open(test_path("many"), STORE_CREATE);
+	CLEANUP(batch_end_p) struct batch *b = stock_begin(s);
+	struct gc_progress p;
+	char text[32];
+
+	for (int i = 0; i < 1500; i++) {
+		struct object_id root;
+
+		snprintf(text, sizeof(text), "many %d", i);
+		root = stock_put_root(b, text);
+		stock_name(b, REF_SNAPSHOT, text, &root, REF_NEW);
+	}
+	stock_commit(b);
+	p = stock_gc(s);
+	CHECK_EQ(p.swept, 0);
+	CHECK_EQ(p.marked, stock_rows(s));
+	stock_check_clean(s);
+}
+
 TEST(what_a_ref_shares_with_another_stays_when_it_goes)
 {
 	CLEANUP(store_close_p) struct store *s = stock_open(test_path("shares"), STORE_CREATE);
