@@ -1,41 +1,26 @@
 #include <assert.h>
 #include <errno.h>
-#include <limits.h>
 #include <string.h>
 
 #include <json-c/json.h>
 
 #include "base/cleanup.h"
 #include "base/hex.h"
+#include "base/json-text-i.h"
 #include "base/json.h"
-
-DEFINE_CLEANUP(struct json_tokener *, json_tokener_free)
 
 int json_parse(struct json_doc *doc, const char *text, size_t len, struct json *ret,
 	       struct err *err)
 {
-	CLEANUP(json_tokener_free_p) struct json_tokener *tok = json_tokener_new();
-	struct json_object *root;
-	enum json_tokener_error rc;
+	struct json_object *root = NULL;
+	int r;
 
-	if (!tok)
-		return err_nomem(err);
-	if (len > INT_MAX)
-		return err_set(err, -EINVAL, "JSON of %zu bytes is too long", len);
-	json_tokener_set_flags(tok, JSON_TOKENER_STRICT | JSON_TOKENER_VALIDATE_UTF8);
-	root = json_tokener_parse_ex(tok, text, (int)len);
-	rc = json_tokener_get_error(tok);
-	if (rc != json_tokener_success || json_tokener_get_parse_end(tok) != len ||
-	    !json_object_is_type(root, json_type_object)) {
-		const char *why = "this is no object";
-
-		if (rc == json_tokener_continue)
-			why = "it ends too early";
-		else if (rc != json_tokener_success)
-			why = json_tokener_error_desc(rc);
+	r = json_text_parse(text, len, &root, err);
+	if (r < 0)
+		return r;
+	if (!json_object_is_type(root, json_type_object)) {
 		json_object_put(root);
-		return err_set(err, -EINVAL, "JSON at byte %zu: %s",
-			       json_tokener_get_parse_end(tok), why);
+		return err_set(err, -EINVAL, "JSON at byte %zu: this is no object", len);
 	}
 	*doc = (struct json_doc){ .root = root };
 	*ret = (struct json){ .doc = doc, .node = root };

@@ -12,6 +12,7 @@
 #include "base/buf.h"
 #include "base/cleanup.h"
 #include "base/hex.h"
+#include "base/json-text-i.h"
 #include "base/path.h"
 #include "base/utf8.h"
 
@@ -116,22 +117,12 @@ void json_set_root(struct json j, const char *key, const struct json_doc *doc)
 
 bool json_set_parsed(struct json j, const char *key, const char *text, size_t len)
 {
-	struct json_tokener *tok = json_tokener_new();
 	struct json_object *v = NULL;
-	bool whole = false;
 
-	if (tok && len <= INT_MAX) {
-		json_tokener_set_flags(tok, JSON_TOKENER_STRICT | JSON_TOKENER_VALIDATE_UTF8);
-		v = json_tokener_parse_ex(tok, text, (int)len);
-		whole = json_tokener_get_error(tok) == json_tokener_success &&
-			json_tokener_get_parse_end(tok) == len;
-	}
-	if (whole)
-		place(j, key, v, true);
-	else
-		json_object_put(v);
-	json_tokener_free(tok);
-	return whole;
+	if (json_text_parse(text, len, &v, NULL) < 0)
+		return false;
+	place(j, key, v, true);
+	return true;
 }
 
 struct json json_add_object(struct json j)

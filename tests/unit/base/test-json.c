@@ -338,6 +338,12 @@ TEST(text_that_is_not_one_object_is_refused)
 		"{\"a\":tru}",
 		"\"text\"",
 		"{\"a\":+1}",
+		"{\"\xc3\xa9\":1",
+		"{\xc3\xa9:1}",
+		"{\"a\":\"\xc3\xa9\"} x",
+		"{\"a\":\"\xc3\"}",
+		"{\"a\":\"\xed\xa0\x80\"}", /* half a pair of UTF-16 */
+		"{\"a\":\"\\\xc3\xa9\"}",   /* an escape of no letter */
 	};
 
 	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
@@ -349,6 +355,34 @@ TEST(text_that_is_not_one_object_is_refused)
 		CHECK_HAS(err.msg, "JSON at byte ");
 		CHECK(doc.root == NULL);
 	}
+}
+
+/* json-c 0.18 refuses all of these on x86_64, if it sees them. */
+TEST(characters_of_every_length_are_read)
+{
+	static const char text[] = "{\"k\xc3\xa9y\":\"\\\\\xc3\xa9 \xe2\x82\xac "
+				   "\xf0\x9f\x98\x80 \xef\xbf\xbf\xf0\x90\x80\x80\"}";
+	CLEANUP(json_done) struct json_doc doc = { 0 }, out = { 0 };
+	struct err err = { 0 };
+	struct json j;
+
+	CHECK_OK(json_parse(&doc, text, strlen(text), &j, &err), &err);
+	CHECK_STR(json_get_text(j, "k\xc3\xa9y"),
+		  "\\\xc3\xa9 \xe2\x82\xac \xf0\x9f\x98\x80 \xef\xbf\xbf\xf0\x90\x80\x80");
+	CHECK_OK(json_end(&doc, &err), &err);
+	CHECK(json_set_parsed(json_begin(&out), "k", "\"\xc3\xa9\"", 4));
+	CHECK(!json_set_parsed(json_begin(&out), "k", "\"\xc3\"", 3));
+}
+
+TEST(the_byte_at_which_a_text_is_wrong_is_that_of_the_text)
+{
+	static const char text[] = "{\"a\":\"\xc3\xa9\xf0\x9f\x98\x80\",\"b\":x}";
+	CLEANUP(json_done) struct json_doc doc = { 0 };
+	struct err err = { 0 };
+	struct json j;
+
+	CHECK_EQ(json_parse(&doc, text, strlen(text), &j, &err), -EINVAL);
+	CHECK_HAS(err.msg, "JSON at byte 18: ");
 }
 
 TEST(nesting_without_end_is_refused)
