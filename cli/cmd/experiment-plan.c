@@ -20,6 +20,8 @@ const struct opt experiment_plan_opts[] = {
 		 "let one arm start from another snapshot or clone"),
 	OPT_LIST(0, "arm-after", "ARM:ARM", struct experiment_args, arm_after,
 		 "start the first arm from the result of the second, once that has passed"),
+	OPT_LIST(0, "arm-file", "NAME=FILE", struct experiment_args, arm_file,
+		 "try the arms of FILE inside of arm NAME; the best one is its result"),
 	OPT_LIST(0, "matrix", "NAME=VALUE,...", struct experiment_args, matrix,
 		 "run each arm with each value of the variable NAME"),
 	OPT_LIST(0, "exclude", "NAME=VALUE,...", struct experiment_args, exclude,
@@ -165,7 +167,7 @@ static int check_args(const struct invocation *inv, const char *file, struct err
 {
 	const struct experiment_args *a = inv->args;
 
-	if (a->arm.n == 0 && !file)
+	if (a->arm.n + a->arm_file.n == 0 && !file)
 		return err_set(
 		    err, -EINVAL,
 		    "an experiment needs an arm: --arm NAME=COMMAND, or the name of a file");
@@ -250,6 +252,8 @@ static int read_arms(const struct experiment_args *a, struct engine_experiment *
 
 	for (size_t i = 0; i < a->arm.n && r >= 0; i++)
 		r = engine_experiment_add(x, a->arm.items[i], err);
+	for (size_t i = 0; i < a->arm_file.n && r >= 0; i++)
+		r = engine_experiment_add_inner(x, a->arm_file.items[i], err);
 	if (r >= 0)
 		r = set_arms(&a->arm_env, ENGINE_ARM_ENV, x, err);
 	if (r >= 0)

@@ -106,13 +106,18 @@ static void put_why(struct page *p, const struct engine_experiment *x, const str
 		page_put(p, "wins");
 }
 
-static void put_arm(struct page *p, const struct standings *s, size_t i)
+/* The arm at hand of a walk; the risk is known of those of the experiment itself. */
+static void put_arm(struct page *p, const struct standings *s, const struct engine_arms_walk *walk,
+		    const struct engine_arm *arm)
 {
-	const struct engine_arm *arm = &s->x->arms[i];
+	const struct engine_experiment *x = walk->in[walk->level];
+	const struct standing *own = walk->level == 0 ? &s->list[walk->next[0] - 1] : NULL;
 	const bool passed = arm->state == ENGINE_ARM_PASSED;
 	char duration[DURATION_TEXT_MAX], mem[SIZE_TEXT_MAX];
 
-	page_printf(p, "<tr%s><td>", wins(s->x, arm) ? " class=\"wins\"" : "");
+	page_printf(p, "<tr%s><td>", wins(x, arm) ? " class=\"wins\"" : "");
+	for (size_t i = 0; i < walk->level; i++)
+		page_put(p, "&emsp;");
 	page_name(p, arm->name);
 	page_printf(p, "</td><td class=\"%s\">", passed ? "clean" : "conflict");
 	page_put(p, engine_arm_state_name(arm->state));
@@ -121,45 +126,75 @@ static void put_arm(struct page *p, const struct standings *s, size_t i)
 	put_cell(p, duration_format(arm->duration_ms, duration));
 	put_cell(p, duration_format(arm->cpu_ms, duration));
 	put_cell(p, size_format(arm->max_mem, mem));
-	put_checks(p, s->x, arm);
-	put_score(p, s->x, arm);
+	put_checks(p, x, arm);
+	put_score(p, x, arm);
 	page_printf(p,
 		    "</td><td><span class=\"A\">+%" PRIu64 "</span> <span class=\"D\">-%" PRIu64
 		    "</span>",
 		    arm->lines_added, arm->lines_removed);
-	put_cell(p, s->list[i].judged ? engine_risk_name(s->list[i].facts.risk) : "");
-	put_why(p, s->x, arm);
+	put_cell(p, own && own->judged ? engine_risk_name(own->facts.risk) : "");
+	put_why(p, x, arm);
 	page_put(p, "</td></tr>\n");
 }
 
 static void put_table(struct page *p, const struct standings *s)
 {
+	struct engine_arms_walk walk = engine_arms_walk(s->x);
+	const struct engine_arm *arm;
+
 	page_printf(
 	    p, "<h2>Arms</h2>\n<div class=\"wide\"><table><thead><tr><th>arm</th><th>state</th>%s",
 	    s->x->on.queue ? "<th>machine</th>" : "");
 	page_put(p, "<th>time</th><th>cpu</th><th>memory</th><th>checks</th><th>score</th>"
 		    "<th>lines</th><th>risk</th><th></th></tr></thead><tbody>\n");
-	for (size_t i = 0; i < s->x->n_arms; i++)
-		put_arm(p, s, i);
+	while ((arm = engine_arms_next(&walk)))
+		put_arm(p, s, &walk, arm);
 	page_put(p, "</tbody></table></div>\n");
+}
+
+static void put_command(struct page *p, const char *path, const char *what, const char *command)
+{
+	page_put(p, "<tr><td>");
+	page_name(p, path);
+	page_printf(p, "%s<span class=\"dim\">%s</span></td><td class=\"why path\">",
+		    *path != '\0' && *what != '\0' ? " " : "", what);
+	page_name(p, command);
+	page_put(p, "</td></tr>\n");
 }
 
 static void put_commands(struct page *p, const struct engine_experiment *x)
 {
+	struct engine_arms_walk walk = engine_arms_walk(x);
+	const struct engine_arm *arm;
+	char path[ENGINE_ARM_PATH_SIZE];
+
 	page_put(p, "<details><summary>Commands</summary><div class=\"wide\"><table><tbody>\n");
-	for (size_t i = 0; i < x->n_arms; i++) {
-		page_put(p, "<tr><td>");
-		page_name(p, x->arms[i].name);
-		page_put(p, "</td><td class=\"why path\">");
-		page_name(p, x->arms[i].command);
-		page_put(p, "</td></tr>\n");
+	while ((arm = engine_arms_next(&walk))) {
+		engine_arms_path(&walk, path);
+		if (arm->command)
+			put_command(p, path, "", arm->command);
+		for (size_t i = 0; arm->n_inner > 0 && i < arm->inner->n_checks; i++)
+			put_command(p, path, "check inside", arm->inner->checks[i]);
 	}
-	for (size_t i = 0; i < x->n_checks; i++) {
-		page_put(p, "<tr><td class=\"dim\">check</td><td class=\"why path\">");
-		page_name(p, x->checks[i]);
-		page_put(p, "</td></tr>\n");
-	}
+	for (size_t i = 0; i < x->n_checks; i++)
+		put_command(p, "", "check", x->checks[i]);
 	page_put(p, "</tbody></table></div></details>\n");
+}
+
+static void put_inside(struct page *p, const struct engine_experiment *x)
+{
+	struct engine_arms_walk walk = engine_arms_walk(x);
+	const struct engine_arm *arm;
+	char path[ENGINE_ARM_PATH_SIZE];
+
+	while ((arm = engine_arms_next(&walk)))
+		if (arm->n_inner > 0 && arm->inner->verdict) {
+			page_put(p, "<p>inside of ");
+			page_name(p, engine_arms_path(&walk, path));
+			page_put(p, ": ");
+			page_name(p, arm->inner->verdict);
+			page_put(p, "</p>\n");
+		}
 }
 
 /* --- what a person should know ------------------------------------------------------------ */
@@ -221,6 +256,7 @@ static void begin(struct page *p, const void *ctx)
 	}
 	put_table(p, s);
 	put_rates(p, s->x);
+	put_inside(p, s->x);
 	put_commands(p, s->x);
 	put_notices(p, s);
 }

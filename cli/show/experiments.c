@@ -16,162 +16,7 @@
 #define NAMED_MAX 20 /* warnings that are printed one by one */
 #define WIDE_MAX  40 /* columns of a name */
 #define NAME_MIN  8
-
-/* --- JSON ---------------------------------------------------------------------------------- */
-
-static void set_names(struct json j, const char *key, char *const *list, size_t n)
-{
-	const struct json array = json_set_array(j, key);
-
-	for (size_t i = 0; i < n; i++)
-		json_add_name(array, list[i]);
-}
-
-static void set_changed(struct json j, const struct engine_arm *arm)
-{
-	const struct json c = json_set_object(j, "changed");
-	const struct json paths = json_set_array(c, "paths");
-
-	json_set_uint(c, "added", arm->added);
-	json_set_uint(c, "modified", arm->modified);
-	json_set_uint(c, "deleted", arm->deleted);
-	json_set_uint(c, "lines_added", arm->lines_added);
-	json_set_uint(c, "lines_removed", arm->lines_removed);
-	for (size_t i = 0; i < arm->changed.n; i++) {
-		const struct json one = json_add_object(paths);
-
-		json_set_name(one, "path", arm->changed.list[i].path);
-		json_set_text(one, "status", out_status(arm->changed.list[i].status));
-	}
-	json_set_bool(c, "truncated", arm->changed.truncated);
-}
-
-static void set_score(struct json j, const struct engine_arm *arm)
-{
-	const struct json rounds = json_set_array(j, "rounds");
-
-	if (arm->scored) {
-		json_set_double(j, "score", arm->score, 3);
-		json_set_double(j, "spread", arm->spread, 3);
-	} else {
-		json_set_null(j, "score");
-		json_set_null(j, "spread");
-	}
-	for (size_t i = 0; i < arm->n_rounds; i++)
-		json_set_double(json_add_object(rounds), "value", arm->rounds[i].value, 3);
-}
-
-static void set_arm(struct json j, const struct engine_arm *arm)
-{
-	const struct json checks = json_set_array(j, "checks");
-	const struct json warnings = json_set_array(j, "warnings");
-
-	json_set_name(j, "arm", arm->name);
-	json_set_name(j, "repeats", arm->group);
-	json_set_name(j, "command", arm->command);
-	json_set_name(j, "profile", arm->profile);
-	json_set_name(j, "from", arm->from);
-	json_set_name(j, "after", arm->after);
-	set_names(j, "env", arm->env, arm->n_env);
-	json_set_name(j, "clone", arm->has_clone ? arm->clone : NULL);
-	json_set_text(j, "state", engine_arm_state_name(arm->state));
-	json_set_text(j, "why", arm->why);
-	machines_set_json(j, arm);
-	out_json_id(j, "run", arm->run);
-	if (*arm->run != '\0')
-		json_set_int(j, "exit_code", arm->exit_code);
-	else
-		json_set_null(j, "exit_code");
-	out_json_id(j, "limit", arm->limit);
-	json_set_uint(j, "duration_ms", arm->duration_ms);
-	json_set_uint(j, "cpu_ms", arm->cpu_ms);
-	json_set_uint(j, "max_mem", arm->max_mem);
-	out_json_id(j, "result", arm->result);
-	set_changed(j, arm);
-	for (size_t i = 0; i < arm->n_checks; i++) {
-		const struct json one = json_add_object(checks);
-
-		json_set_name(one, "cmd", arm->checks[i].command);
-		json_set_int(one, "exit_code", arm->checks[i].exit_code);
-		json_set_text(one, "run", arm->checks[i].run);
-		json_set_uint(one, "duration_ms", arm->checks[i].duration_ms);
-	}
-	set_score(j, arm);
-	for (size_t i = 0; i < arm->n_warnings; i++) {
-		const struct json one = json_add_object(warnings);
-
-		json_set_text(one, "kind", arm->warnings[i].kind);
-		json_set_name(one, "path", arm->warnings[i].path);
-		json_set_text(one, "detail", arm->warnings[i].detail);
-	}
-	out_json_id(j, "promotion", arm->promotion);
-}
-
-static const char *state_of(const struct engine_experiment *x)
-{
-	return x->state != ENGINE_EXPERIMENT_ENDED && !x->alive
-		   ? "interrupted"
-		   : engine_experiment_state_name(x->state);
-}
-
-void experiments_set_summary(struct json j, const struct engine_experiment *x)
-{
-	size_t passed = 0;
-
-	for (size_t i = 0; i < x->n_arms; i++)
-		passed += x->arms[i].state == ENGINE_ARM_PASSED;
-	json_set_name(j, "experiment", x->name);
-	json_set_name(j, "file", x->file);
-	json_set_name(j, "project", x->project);
-	json_set_text(j, "state", state_of(x));
-	out_json_time(j, "created", x->created);
-	json_set_uint(j, "count", x->n_arms);
-	json_set_uint(j, "passed", passed);
-	json_set_name(j, "winner", x->winner);
-	set_names(j, "tie", x->tie, x->n_tie);
-	set_names(j, "promoted", x->promoted, x->n_promoted);
-}
-
-void experiments_set_json(struct json j, const struct engine_experiment *x,
-			  const struct standings *s)
-{
-	struct engine_rate rate;
-	struct json list, one;
-
-	experiments_set_summary(j, x);
-	out_json_id(j, "base", x->base);
-	if (x->ended > 0)
-		out_json_time(j, "ended", x->ended);
-	else
-		json_set_null(j, "ended");
-	set_names(j, "checks", x->checks, x->n_checks);
-	one = json_set_object(j, "score");
-	json_set_text(one, "kind", engine_score_name(x->score));
-	json_set_name(one, "of", x->score_of);
-	json_set_text(one, "better", x->higher ? "higher" : "lower");
-	json_set_uint(one, "rounds", x->rounds);
-	json_set_uint(j, "jobs", x->jobs);
-	machines_set_fleet(j, x);
-	list = json_set_array(j, "arms");
-	for (size_t i = 0; i < x->n_arms; i++) {
-		one = json_add_object(list);
-		set_arm(one, &x->arms[i]);
-		if (s)
-			standings_set_json(one, s, i);
-	}
-	list = json_set_array(j, "rates");
-	for (size_t i = 0; engine_experiment_rate(x, i, &rate); i++) {
-		one = json_add_object(list);
-		json_set_name(one, "arm", rate.arm);
-		json_set_uint(one, "runs", rate.runs);
-		json_set_uint(one, "passed", rate.passed);
-		json_set_double(one, "rate", rate.rate, 4);
-		json_set_double(one, "low", rate.low, 4);
-		json_set_double(one, "high", rate.high, 4);
-	}
-	json_set_text(j, "verdict", x->verdict);
-	json_set_text(j, "problem", x->problem);
-}
+#define INDENT    2 /* columns of an arm inside of another */
 
 /* --- a table ------------------------------------------------------------------------------- */
 
@@ -270,15 +115,19 @@ static struct layout layout_of(const struct engine_experiment *x, size_t columns
 {
 	size_t name = 3, score = 5, lines = 5, left = columns > 0 ? columns : SIZE_MAX;
 	const size_t machine = machines_width(x);
+	struct engine_arms_walk walk = engine_arms_walk(x);
+	const struct engine_arm *arm;
 	char text[SCORE_MAX];
 	struct layout l = { .columns = columns };
+	bool scored = false;
 
-	for (size_t i = 0; i < x->n_arms; i++) {
-		name = max_of(name, strlen(x->arms[i].name));
-		make_score(x, &x->arms[i], text, sizeof(text));
+	while ((arm = engine_arms_next(&walk))) {
+		name = max_of(name, INDENT * walk.level + strlen(arm->name));
+		make_score(walk.in[walk.level], arm, text, sizeof(text));
 		score = max_of(score, strlen(text));
-		make_lines(&x->arms[i], text, sizeof(text));
+		make_lines(arm, text, sizeof(text));
 		lines = max_of(lines, strlen(text));
+		scored |= walk.in[walk.level]->score != ENGINE_SCORE_NONE;
 	}
 	name = name < WIDE_MAX ? name : WIDE_MAX;
 	if (left < name + FIXED_WIDTH + 2 + score)
@@ -293,13 +142,15 @@ static struct layout layout_of(const struct engine_experiment *x, size_t columns
 		l.machine = (int)machine;
 	l.checks = take_columns(&left, CHECKS_WIDTH);
 	l.changes = take_columns(&left, 2 + lines);
-	l.bar = x->score != ENGINE_SCORE_NONE && take_columns(&left, 2 + BAR_MAX);
+	l.bar = scored && take_columns(&left, 2 + BAR_MAX);
 	return l;
 }
 
 /* What is longer than the column ends with "..". */
-static void print_name(FILE *out, const char *name, int wide)
+static void print_name(FILE *out, const char *name, int indent, int wide)
 {
+	fprintf(out, "%*s", indent, "");
+	wide -= indent;
 	if (strlen(name) > (size_t)wide)
 		fprintf(out, "%.*s..", wide - 2, name);
 	else
@@ -331,9 +182,13 @@ static void print_note(FILE *out, const struct engine_experiment *x, const struc
 	out_line(out, note);
 }
 
-static void print_arm(const struct invocation *inv, FILE *out, const struct engine_experiment *x,
+/* The arm at hand of a walk. */
+static void print_arm(const struct invocation *inv, FILE *out, const struct engine_arms_walk *walk,
 		      const struct engine_arm *arm, const struct layout *l)
 {
+	const struct engine_experiment *x = walk->in[walk->level];
+	const bool timed =
+	    arm->state == ENGINE_ARM_RUNNING || (arm->state != ENGINE_ARM_WAITING && arm->command);
 	char duration[DURATION_TEXT_MAX], score[SCORE_MAX], lines[LINES_MAX], bar[BAR_MAX + 1];
 	size_t passed = 0, used = (size_t)l->name + FIXED_WIDTH + 2 + (size_t)l->score;
 
@@ -343,12 +198,12 @@ static void print_arm(const struct invocation *inv, FILE *out, const struct engi
 	make_score(x, arm, score, sizeof(score));
 	make_bar(x, arm, bar);
 	fputs(out_style(inv, style_of(x, arm)), out);
-	print_name(out, arm->name, l->name);
+	print_name(out, arm->name, INDENT * (int)walk->level, l->name);
 	fprintf(out, "  %-12s%s  %8s", engine_arm_state_name(arm->state), out_style(inv, OUT_PLAIN),
-		arm->state == ENGINE_ARM_WAITING ? "-" : duration_format(time_of(arm), duration));
+		timed ? duration_format(time_of(arm), duration) : "-");
 	if (l->machine > 0) {
 		fputs("  ", out);
-		print_name(out, machines_name(arm), l->machine);
+		print_name(out, machines_name(arm), 0, l->machine);
 		used += 2 + (size_t)l->machine;
 	}
 	if (l->checks)
@@ -404,21 +259,38 @@ static void print_warnings(const struct invocation *inv, FILE *out,
 		}
 }
 
+/* Who won inside of which arm. */
+static void print_inside(FILE *out, const struct engine_experiment *x)
+{
+	struct engine_arms_walk walk = engine_arms_walk(x);
+	const struct engine_arm *arm;
+	char path[ENGINE_ARM_PATH_SIZE];
+
+	while ((arm = engine_arms_next(&walk)))
+		if (arm->n_inner > 0 && arm->inner->verdict) {
+			fprintf(out, "inside of %s: ", engine_arms_path(&walk, path));
+			out_line(out, arm->inner->verdict);
+			fputc('\n', out);
+		}
+}
+
 void experiments_print(const struct invocation *inv, FILE *out, const struct engine_experiment *x)
 {
 	const struct layout l = layout_of(x, columns_of(fileno(out), 0));
+	struct engine_arms_walk walk = engine_arms_walk(x);
+	const struct engine_arm *arm;
 
 	fprintf(out, "experiment %s%s%s  %s\n", out_style(inv, OUT_BOLD), x->name,
-		out_style(inv, OUT_PLAIN), state_of(x));
+		out_style(inv, OUT_PLAIN), experiments_state(x));
 	print_head(inv, out, &l);
 	/* Of many repetitions, print only those that did not pass. */
-	for (size_t i = 0; i < x->n_arms; i++)
-		if (!(x->arms[i].group && x->n_arms > LIVE_ROWS &&
-		      x->arms[i].state == ENGINE_ARM_PASSED))
-			print_arm(inv, out, x, &x->arms[i], &l);
+	while ((arm = engine_arms_next(&walk)))
+		if (!(arm->group && x->n_arms > LIVE_ROWS && arm->state == ENGINE_ARM_PASSED))
+			print_arm(inv, out, &walk, arm, &l);
 	print_warnings(inv, out, x);
 	print_rates(out, x);
 	machines_print_cost(out, x);
+	print_inside(out, x);
 	if (x->verdict)
 		fprintf(out, "%s\n", x->verdict);
 	if (x->problem) {
@@ -441,8 +313,8 @@ void experiments_print_list(const struct invocation *inv, const struct engine_ex
 	for (size_t i = 0; i < l->n; i++) {
 		const struct engine_experiment *x = &l->list[i];
 
-		fprintf(inv->out, "%-24s  %-12s  %5zu  %-16s  ", x->name, state_of(x), x->n_arms,
-			out_when(x->created, when));
+		fprintf(inv->out, "%-24s  %-12s  %5zu  %-16s  ", x->name, experiments_state(x),
+			x->n_arms, out_when(x->created, when));
 		out_line(inv->out, x->verdict ? x->verdict : "-");
 		fputc('\n', inv->out);
 	}
@@ -476,12 +348,24 @@ void experiments_view_done(struct experiments_view *v)
 	v->seen = NULL;
 }
 
+static size_t count_arms(const struct engine_experiment *x)
+{
+	struct engine_arms_walk walk = engine_arms_walk(x);
+	size_t n = 0;
+
+	while (engine_arms_next(&walk))
+		n++;
+	return n;
+}
+
 /* A line that wrapped could not be taken back; so lines are cut, and have no colour. */
 static void draw(struct experiments_view *v, const struct engine_experiment *x)
 {
 	struct invocation plain = *v->inv;
 	const size_t most = columns_of(STDERR_FILENO, 80) - 1;
 	const struct layout l = layout_of(x, most);
+	struct engine_arms_walk walk;
+	const struct engine_arm *arm;
 	size_t size = 0, rows = 0;
 	char *text = NULL;
 	FILE *to = open_memstream(&text, &size);
@@ -493,13 +377,14 @@ static void draw(struct experiments_view *v, const struct engine_experiment *x)
 	print_head(&plain, to, &l);
 	/* Those that are under way first, then the others, as far as there is room. */
 	for (int under_way = 1; under_way >= 0; under_way--)
-		for (size_t i = 0; i < x->n_arms && rows < LIVE_ROWS; i++) {
-			const enum engine_arm_state s = x->arms[i].state;
-			const bool is = s == ENGINE_ARM_RUNNING || s == ENGINE_ARM_CHECKING;
+		for (walk = engine_arms_walk(x);
+		     (arm = engine_arms_next(&walk)) && rows < LIVE_ROWS;) {
+			const bool is =
+			    arm->state == ENGINE_ARM_RUNNING || arm->state == ENGINE_ARM_CHECKING;
 
-			if (x->n_arms > LIVE_ROWS ? is != (under_way == 1) : under_way == 0)
+			if (count_arms(x) > LIVE_ROWS ? is != (under_way == 1) : under_way == 0)
 				continue;
-			print_arm(&plain, to, x, &x->arms[i], &l);
+			print_arm(&plain, to, &walk, arm, &l);
 			rows++;
 		}
 	fclose(to);
@@ -513,10 +398,11 @@ static void draw(struct experiments_view *v, const struct engine_experiment *x)
 	free(text);
 }
 
-static void print_step(struct experiments_view *v, const struct engine_experiment *x,
+/* `walk` is at that arm. */
+static void print_step(struct experiments_view *v, const struct engine_arms_walk *walk,
 		       const struct engine_arm *arm)
 {
-	char duration[DURATION_TEXT_MAX];
+	char duration[DURATION_TEXT_MAX], path[ENGINE_ARM_PATH_SIZE];
 
 	if (v->steps) {
 		CLEANUP(json_done) struct json_doc doc = { 0 };
@@ -525,13 +411,14 @@ static void print_step(struct experiments_view *v, const struct engine_experimen
 
 		json_set_text(j, "schema", "snap.experiment/1");
 		json_set_text(j, "act", "step");
-		json_set_name(j, "experiment", x->name);
-		set_arm(json_set_object(j, "step"), arm);
+		json_set_name(j, "experiment", walk->in[0]->name);
+		json_set_name(j, "path", engine_arms_path(walk, path));
+		experiments_set_arm(json_set_object(j, "step"), arm);
 		IGNORE_RESULT(json_print(&doc, v->inv->out, &err), "the result reports it");
 		fflush(v->inv->out);
 		return;
 	}
-	fprintf(stderr, "%s: %s", arm->name, engine_arm_state_name(arm->state));
+	fprintf(stderr, "%s: %s", engine_arms_path(walk, path), engine_arm_state_name(arm->state));
 	if (engine_arm_is_over(arm->state) && arm->state != ENGINE_ARM_STOPPED)
 		fprintf(stderr, " after %s", duration_format(arm->duration_ms, duration));
 	if (arm->why) {
@@ -541,16 +428,16 @@ static void print_step(struct experiments_view *v, const struct engine_experimen
 	fputc('\n', stderr);
 }
 
-/* Is this another state than the last that was told of the arm? */
-static bool is_news(struct experiments_view *v, const struct engine_experiment *x,
+/* Is this another state than the last that was told of the i-th arm? */
+static bool is_news(struct experiments_view *v, const struct engine_experiment *x, size_t i,
 		    const struct engine_arm *arm)
 {
-	const size_t i = (size_t)(arm - x->arms);
+	const size_t n = count_arms(x);
 
-	if (v->n_seen != x->n_arms) {
+	if (v->n_seen != n) {
 		free(v->seen);
-		v->seen = calloc(x->n_arms, sizeof(*v->seen));
-		v->n_seen = v->seen ? x->n_arms : 0;
+		v->seen = calloc(n, sizeof(*v->seen));
+		v->n_seen = v->seen ? n : 0;
 	}
 	if (!v->seen || v->seen[i] == (uint64_t)arm->state + 1)
 		return false;
@@ -560,13 +447,19 @@ static bool is_news(struct experiments_view *v, const struct engine_experiment *
 
 void experiments_tell(const struct engine_experiment *x, const struct engine_arm *arm, void *ctx)
 {
+	struct engine_arms_walk walk = engine_arms_walk(x);
 	struct experiments_view *v = ctx;
+	const struct engine_arm *at;
+	size_t i = 0;
 
 	if (v->live) {
 		draw(v, x);
 		return;
 	}
-	if (!arm || (v->inv->json && !v->steps) || v->inv->quiet || !is_news(v, x, arm))
+	if (!arm || (v->inv->json && !v->steps) || v->inv->quiet)
 		return;
-	print_step(v, x, arm);
+	while ((at = engine_arms_next(&walk)) && at != arm)
+		i++;
+	if (at && is_news(v, x, i, arm))
+		print_step(v, &walk, arm);
 }

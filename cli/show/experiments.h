@@ -14,6 +14,12 @@ void experiments_set_json(struct json j, const struct engine_experiment *x,
 /* The same in a list: who, when, and what came of it. */
 void experiments_set_summary(struct json j, const struct engine_experiment *x);
 
+/* One arm of it. */
+void experiments_set_arm(struct json j, const struct engine_arm *arm);
+
+/* How far it is, in a word; "interrupted" if nobody works on it. */
+const char *experiments_state(const struct engine_experiment *x);
+
 /* A row for each arm; the verdict, warnings and rates below. */
 void experiments_print(const struct invocation *inv, FILE *out, const struct engine_experiment *x);
 void experiments_print_list(const struct invocation *inv, const struct engine_experiments *l);

@@ -284,8 +284,10 @@ void standings_print(const struct invocation *inv, FILE *out, const struct stand
 	/* Those whose clones are there can be promoted, so they come first. */
 	for (int merged = 1; merged >= 0; merged--)
 		for (size_t i = 0; i < s->x->n_arms && told < STANDINGS_MAX; i++) {
-			if (s->list[i].merged != (merged == 1) || *s->x->arms[i].run == '\0' ||
-			    s->x->arms[i].group)
+			const struct engine_arm *arm = &s->x->arms[i];
+
+			if (s->list[i].merged != (merged == 1) || arm->group ||
+			    (*arm->run == '\0' && *arm->result == '\0'))
 				continue;
 			print_arm(inv, out, s, i);
 			told++;

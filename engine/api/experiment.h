@@ -9,6 +9,9 @@
  * With `on`, commands of arms run on workers (worker.h), and the state that each left comes back into its
  * clone.  All that judges it is done here.
  *
+ * An arm may have an experiment of its own: its arms start from what the arm's command left, and what the best of
+ * them left is what the arm leaves.  Limits of the whole hold at all levels together.
+ *
  * The state of an experiment lies in the store's directory and is written before each act that must not happen
  * twice, so an experiment that was killed can be resumed; one process works on it at a time (-EBUSY).
  * Call from a process with one thread.
@@ -24,6 +27,10 @@
 #define ENGINE_ARM_LABEL_MAX 128 /* the same with the values of a matrix (matrix.h) */
 #define ENGINE_ROUNDS_MAX    1000
 #define ENGINE_ARM_PATHS_MAX 200 /* changed paths that a record names */
+#define ENGINE_LEVELS_MAX    3 /* of arms: those of an experiment, those inside of one, and so on */
+#define ENGINE_ARM_PATH_SIZE \
+	(ENGINE_LEVELS_MAX * \
+	 (ENGINE_ARM_LABEL_MAX + 8)) /* "ARM/ARM", with numbers of repetitions */
 
 enum engine_score {
 	ENGINE_SCORE_NONE,
@@ -73,12 +80,16 @@ struct engine_round {
 
 struct engine_arm {
 	/* What was asked for. */
-	char *name, *command; /* owned, as is all else */
+	char *name;           /* owned, as is all else */
+	char *command;        /* NULL: only what is inside of it is tried */
 	char *group;          /* the arm that this is a repetition of; NULL: none */
 	char *profile, *from; /* NULL: the experiment's */
 	char *after;          /* the arm that it goes on from once that has passed; NULL: none */
 	char **env;           /* NAME=VALUE */
 	size_t n_env;
+	/* The experiment inside of it, whose `created` is 0 until the command has ended; n_inner is 0 or 1. */
+	struct engine_experiment *inner;
+	size_t n_inner;
 	/* How far it is. */
 	char *clone;
 	bool has_clone;
@@ -191,6 +202,20 @@ void engine_experiment_done(struct engine_experiment *x);
 /* The arm of that name, or NULL. */
 struct engine_arm *engine_experiment_arm(const struct engine_experiment *x, const char *name);
 
+/* All arms at all levels, each before those inside of it.  The last of `in` has the arm at hand. */
+struct engine_arms_walk {
+	const struct engine_experiment *in[ENGINE_LEVELS_MAX];
+	size_t next[ENGINE_LEVELS_MAX];
+	size_t level; /* of the arm at hand; 0: of the experiment itself */
+	bool enter;   /* what is inside of it comes next */
+};
+
+struct engine_arms_walk engine_arms_walk(const struct engine_experiment *x);
+struct engine_arm *engine_arms_next(struct engine_arms_walk *walk); /* NULL: there are no more */
+
+/* The names from the outermost arm to the one at hand: "strip/fast"; returns `text`. */
+const char *engine_arms_path(const struct engine_arms_walk *walk, char text[ENGINE_ARM_PATH_SIZE]);
+
 /* How many repetitions of an arm passed, and between which rates the true one lies (Wilson, 95 %). */
 struct engine_rate {
 	const char *arm;
@@ -210,7 +235,7 @@ const char *engine_experiment_value(const struct engine_experiment *x, double va
 /* --- doing --------------------------------------------------------------------------------- */
 
 struct engine_experiment_options {
-	/* Something changed; `arm` NULL: of the whole.  NULL: who cares. */
+	/* Something changed; `arm` NULL: of the whole, else one at any level of it.  NULL: who cares. */
 	void (*tell)(const struct engine_experiment *x, const struct engine_arm *arm, void *ctx);
 	uint64_t tick_ms; /* and call it that often while nothing does; 0: never */
 	/* Before the process acts on the project: checks of a promotion report to it. */
@@ -297,6 +322,10 @@ NODISCARD int engine_experiment_add(struct engine_experiment *x, const char *tex
 /* "time", "time:COMMAND", "cpu", "mem", "lines", "size:FILE", or a command.  -EINVAL. */
 NODISCARD int engine_experiment_score(struct engine_experiment *x, const char *text,
 				      struct err *err);
+
+/* "NAME=FILE": try what that file plans (below) inside of arm NAME, which is added if there is none.  -EINVAL. */
+NODISCARD int engine_experiment_add_inner(struct engine_experiment *x, const char *text,
+					  struct err *err);
 
 enum engine_arm_option { ENGINE_ARM_ENV, ENGINE_ARM_PROFILE, ENGINE_ARM_BASE, ENGINE_ARM_AFTER };
 

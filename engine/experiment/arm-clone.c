@@ -37,8 +37,8 @@ static uint64_t count_waiting(const struct work *w)
 	return n;
 }
 
-/* `judge`: of a state that nobody else starts from. */
-static int make_clone(struct work *w, const char *name, const char *from, bool judge,
+/* `alone`: of a state that nobody else starts from. */
+static int make_clone(struct work *w, const char *name, const char *from, bool alone,
 		      char ret_base[ENGINE_ID_SIZE], struct err *err)
 {
 	const struct engine_clone_options options = {
@@ -46,8 +46,8 @@ static int make_clone(struct work *w, const char *name, const char *from, bool j
 		.from = from,
 		.count = 1,
 		.owner = w->x->owner,
-		.expect = judge ? 0 : count_waiting(w),
-		.last = judge,
+		.expect = alone ? 0 : count_waiting(w),
+		.last = alone,
 		.watch = w->options->watch,
 	};
 	CLEANUP(engine_clones_done) struct engine_clones made = { 0 };
@@ -71,12 +71,19 @@ static void forget_judge(struct engine_arm *arm)
 }
 
 /* One that could not be removed stays named, so that it is tried again. */
-void arm_release(struct work *w, struct engine_arm *arm, bool judge)
+static void release_own(struct work *w, struct engine_arm *arm, bool judge)
 {
 	if (arm->judge && remove_clone(w, arm->judge))
 		forget_judge(arm);
 	if (!judge && arm->has_clone && remove_clone(w, arm->clone))
 		arm->has_clone = false;
+}
+
+void arm_release(struct work *w, struct engine_arm *arm, bool judge)
+{
+	release_own(w, arm, judge);
+	if (!judge)
+		inner_release(w, arm);
 }
 
 const char *arm_start(const struct work *w, const struct engine_arm *arm)
@@ -105,12 +112,12 @@ bool arm_lost_daemon(struct work *w, const struct engine_arm *arm)
 	return engine_service(w->engine, &s, NULL) < 0 || s.began != arm->cowfsd || s.began == 0;
 }
 
-int arm_make_clone(struct work *w, struct engine_arm *arm, char ret_base[ENGINE_ID_SIZE],
-		   struct err *err)
+static int make_own(struct work *w, struct engine_arm *arm, const char *from, bool alone,
+		    char ret_base[ENGINE_ID_SIZE], struct err *err)
 {
 	int r;
 
-	arm_release(w, arm, false);
+	release_own(w, arm, false);
 	if (arm->has_clone)
 		return err_set(err, -EBUSY, "clone '%s' could not be removed", arm->clone);
 	arm->has_clone = true;
@@ -118,10 +125,21 @@ int arm_make_clone(struct work *w, struct engine_arm *arm, char ret_base[ENGINE_
 	r = work_save(w, NULL, err);
 	if (r < 0)
 		return r;
-	r = make_clone(w, arm->clone, arm_start(w, arm), arm->from != NULL, ret_base, err);
+	r = make_clone(w, arm->clone, from, alone, ret_base, err);
 	if (r == -EEXIST)
 		arm->has_clone = false;
 	return r;
+}
+
+int arm_make_clone(struct work *w, struct engine_arm *arm, char ret_base[ENGINE_ID_SIZE],
+		   struct err *err)
+{
+	return make_own(w, arm, arm_start(w, arm), arm->from != NULL, ret_base, err);
+}
+
+int arm_remake_clone(struct work *w, struct engine_arm *arm, const char *from, struct err *err)
+{
+	return make_own(w, arm, from, true, NULL, err);
 }
 
 int arm_make_judge(struct work *w, struct engine_arm *arm, struct err *err)

@@ -23,16 +23,16 @@ int arm_copy_plan(struct engine_arm *arm, const struct engine_arm *of, struct er
 {
 	int r = 0;
 
-	arm->command = strdup(of->command);
+	arm->command = of->command ? strdup(of->command) : NULL;
 	arm->profile = of->profile ? strdup(of->profile) : NULL;
 	arm->from = of->from ? strdup(of->from) : NULL;
 	arm->after = of->after ? strdup(of->after) : NULL;
-	if (!arm->command || (of->profile && !arm->profile) || (of->from && !arm->from) ||
-	    (of->after && !arm->after))
+	if ((of->command && !arm->command) || (of->profile && !arm->profile) ||
+	    (of->from && !arm->from) || (of->after && !arm->after))
 		return err_nomem(err);
 	for (size_t i = 0; i < of->n_env && r >= 0; i++)
 		r = arm_add_env(arm, of->env[i], err);
-	return r;
+	return r < 0 || of->n_inner == 0 ? r : inner_copy_plan(arm, of, err);
 }
 
 /* "ARM:WHAT"; names of arms that a matrix makes have colons only in values, which are longer names. */

@@ -103,12 +103,13 @@ static int start_step(struct work *w, struct engine_arm *arm, const char *clone,
 	return r < 0 ? r : arm_start_run(w, arm, clone, NULL, command, err);
 }
 
-/* Begin again after something of ours died; not for ever. */
-static int try_again(struct work *w, struct engine_arm *arm, const char *why, struct err *err)
+int arm_try_again(struct work *w, struct engine_arm *arm, const char *why, struct err *err)
 {
 	int r;
 
+	inner_interrupt(w, arm);
 	arm_release(w, arm, false);
+	inner_forget(arm);
 	arm->now[0] = arm->result[0] = '\0';
 	arm->state = arm->attempts < ATTEMPTS_MAX ? ENGINE_ARM_WAITING : ENGINE_ARM_LOST;
 	if (arm->state == ENGINE_ARM_LOST) {
@@ -143,6 +144,8 @@ static int begin(struct work *w, struct engine_arm *arm, struct err *err)
 			return r;
 	}
 	work_tell(w, arm);
+	if (!arm->command)
+		return inner_begin(w, arm, err);
 	r = arm_on_send(w, arm, err);
 	if (r > 0)
 		r = work_save(w, NULL, err);
@@ -157,14 +160,13 @@ int arm_begin(struct work *w, struct engine_arm *arm, struct err *err)
 	arm->attempts++;
 	r = begin(w, arm, err);
 	if (r < 0 && arm_is_death(r))
-		return try_again(w, arm, err->msg, err);
+		return arm_try_again(w, arm, err->msg, err);
 	return r < 0 ? err_wrap(err, r, "arm '%s'", arm->name) : 0;
 }
 
 /* --- after the command --------------------------------------------------------------------- */
 
-static int fail(struct work *w, struct engine_arm *arm, enum engine_arm_state state,
-		struct err *err)
+int arm_fail(struct work *w, struct engine_arm *arm, enum engine_arm_state state, struct err *err)
 {
 	arm->state = state;
 	arm_release(w, arm, w->x->keep == ENGINE_KEEP_ALL);
@@ -175,10 +177,12 @@ int arm_stop(struct work *w, struct engine_arm *arm, const char *why, struct err
 {
 	int r = text_set(&arm->why, err, "%s", why);
 
+	if (r >= 0)
+		r = inner_stop(w, arm, why, err);
 	if (r < 0)
 		return r;
 	arm_interrupt(w, arm);
-	return fail(w, arm, ENGINE_ARM_STOPPED, err);
+	return arm_fail(w, arm, ENGINE_ARM_STOPPED, err);
 }
 
 static void take_run(struct engine_arm *arm, const struct engine_run *run)
@@ -225,16 +229,13 @@ static int take_over(struct work *w, struct engine_arm *arm, struct err *err)
 	return arm_look(w, arm, err);
 }
 
-/* Keep what the arm left, so that it survives whatever happens next. */
-static int keep_result(struct work *w, struct engine_arm *arm, struct err *err)
+int arm_keep(struct work *w, struct engine_arm *arm, struct err *err)
 {
 	CLEANUP(engine_taken_done) struct engine_taken taken = { 0 };
 	char message[80];
 	const struct engine_take_options options = { .clone = arm->clone, .message = message };
 	int r;
 
-	if (arm->added + arm->modified + arm->deleted == 0)
-		return arm->after && arm->from ? take_over(w, arm, err) : 0;
 	snprintf(message, sizeof(message), "experiment %s: %s", w->x->name, arm->name);
 	r = engine_take(w->engine, &options, &taken, err);
 	if (r < 0)
@@ -243,6 +244,14 @@ static int keep_result(struct work *w, struct engine_arm *arm, struct err *err)
 		return err_set(err, -ECONNRESET, "cowfsd died before what it left was stored");
 	memcpy(arm->result, taken.snapshot.id, sizeof(arm->result));
 	return arm_look(w, arm, err);
+}
+
+/* What the command left, if it changed anything. */
+static int keep_result(struct work *w, struct engine_arm *arm, struct err *err)
+{
+	if (arm->added + arm->modified + arm->deleted > 0)
+		return arm_keep(w, arm, err);
+	return arm->after && arm->from ? take_over(w, arm, err) : 0;
 }
 
 static int pass(struct work *w, struct engine_arm *arm, struct err *err)
@@ -300,10 +309,12 @@ static int end_command(struct work *w, struct engine_arm *arm, const struct engi
 		return r;
 	if (is_cut(run) || run->exit_code != 0) {
 		r = explain_end(arm, "the command", run, err);
-		return r < 0 ? r : fail(w, arm, failure_of(run), err);
+		return r < 0 ? r : arm_fail(w, arm, failure_of(run), err);
 	}
 	r = keep_result(w, arm, err);
-	return r < 0 ? r : judge(w, arm, err);
+	if (r < 0)
+		return r;
+	return arm->n_inner > 0 ? inner_begin(w, arm, err) : judge(w, arm, err);
 }
 
 static int end_check(struct work *w, struct engine_arm *arm, const struct engine_run *run,
@@ -329,7 +340,7 @@ static int end_check(struct work *w, struct engine_arm *arm, const struct engine
 		return next_check(w, arm, err);
 	snprintf(what, sizeof(what), "check '%.80s'", c->command);
 	r = explain_end(arm, what, run, err);
-	return r < 0 ? r : fail(w, arm, ENGINE_ARM_CHECK_FAILED, err);
+	return r < 0 ? r : arm_fail(w, arm, ENGINE_ARM_CHECK_FAILED, err);
 }
 
 /* Of a run whose end cowfsd did not live to tell, some of what it wrote may be missing. */
@@ -351,13 +362,13 @@ int arm_advance(struct work *w, struct engine_arm *arm, const struct engine_run 
 
 	arm->now[0] = '\0';
 	if (run->state != ENGINE_RUN_REFUSED && arm_is_doubtful(w, arm, run))
-		return try_again(w, arm, run->problem ? run->problem : "the run was lost", err);
+		return arm_try_again(w, arm, run->problem ? run->problem : "the run was lost", err);
 	if (run->state == ENGINE_RUN_REFUSED)
 		return err_set(err, -ENOTSUP, "arm '%s': %s", arm->name,
 			       run->problem ? run->problem : "the sandbox could not be set up");
 	r = checks ? end_check(w, arm, run, err) : end_command(w, arm, run, err);
 	if (r < 0 && arm_is_death(r))
-		return try_again(w, arm, err->msg, err);
+		return arm_try_again(w, arm, err->msg, err);
 	return r < 0 ? err_wrap(err, r, "arm '%s'", arm->name) : 0;
 }
 
@@ -396,6 +407,7 @@ void arm_interrupt(struct work *w, struct engine_arm *arm)
 	if (arm->judge)
 		cancel_on(w, arm->judge, w->x->created, "");
 	arm->now[0] = '\0';
+	inner_interrupt(w, arm);
 }
 
 /* The run of the command, if one was started, whether or not it has ended; "": none. */
@@ -460,7 +472,7 @@ int arm_begin_checks(struct work *w, struct engine_arm *arm, struct err *err)
 	int r = begin_checks(w, arm, err);
 
 	if (r < 0 && arm_is_death(r))
-		return try_again(w, arm, err->msg, err);
+		return arm_try_again(w, arm, err->msg, err);
 	return r < 0 ? err_wrap(err, r, "arm '%s'", arm->name) : 0;
 }
 
@@ -468,10 +480,16 @@ int arm_recover(struct work *w, struct engine_arm *arm, struct err *err)
 {
 	int r;
 
+	/* What is inside was decided before the arm could go on. */
+	if (arm->n_inner > 0 && arm->state > ENGINE_ARM_RUNNING && w->x->keep != ENGINE_KEEP_ALL)
+		inner_release(w, arm);
 	if (arm->state == ENGINE_ARM_CHECKING && engine_has_clone(w->engine, arm->clone))
 		return recover_checks(w, arm, err);
 	if (arm->state != ENGINE_ARM_RUNNING && arm->state != ENGINE_ARM_CHECKING)
 		return 0;
+	r = inner_is_under_way(arm) ? inner_recover(w, arm, err) : 1;
+	if (r <= 0)
+		return r;
 	r = find_run(w, arm, arm->now, err);
 	if (r < 0)
 		return r;
@@ -480,6 +498,7 @@ int arm_recover(struct work *w, struct engine_arm *arm, struct err *err)
 		return 0;
 	arm_interrupt(w, arm);
 	arm_release(w, arm, false);
+	inner_forget(arm);
 	forget_checks(arm);
 	arm->result[0] = '\0';
 	arm->state = ENGINE_ARM_WAITING;

@@ -45,6 +45,10 @@ NODISCARD int experiment_forget(struct engine *e, const char *name, struct docke
 NODISCARD int experiment_check_name(const struct engine_experiment *x, const char *name, size_t len,
 				    struct err *err);
 
+/* An arm of that name, which has no command yet. */
+NODISCARD int experiment_add_arm(struct engine_experiment *x, const char *name, size_t len,
+				 struct engine_arm **ret, struct err *err);
+
 /* --- arm-plan.c ---------------------------------------------------------------------------- */
 
 /* Give a new arm what was planned for another one, but for the name. */
@@ -60,11 +64,13 @@ NODISCARD int plan_complete(struct engine *e, struct engine_experiment *x, struc
 
 /* --- work.c -------------------------------------------------------------------------------- */
 
-/* An experiment that this process works on. */
+/* An experiment that this process works on, or one inside of an arm of it, which shares the state and the time. */
 struct work {
 	struct engine *engine;
 	struct engine_experiment *x;
 	const struct engine_experiment_options *options;
+	struct work *whole;              /* NULL: this is it, and only then what follows counts */
+	char path[ENGINE_ARM_PATH_SIZE]; /* else of the arm around it */
 	struct docket_lock lock;
 	struct engine_promotion *promotion;
 	int stop_fd;      /* can be read when a signal asked for the end */
@@ -74,18 +80,87 @@ struct work {
 	int (*began)(struct work *w, struct err *err);
 };
 
-/* Save the state and tell the caller what changed. */
+/* The whole that it is a part of, or itself. */
+struct work *work_whole(struct work *w);
+
+/* Save the state of the whole and tell the caller what changed. */
 NODISCARD int work_save(struct work *w, const struct engine_arm *arm, struct err *err);
 void work_tell(struct work *w, const struct engine_arm *arm);
 
-/* Write down that it happened; `arm` NULL: to the whole. */
+/* Write down that it happened; `arm` NULL: to all of them. */
 void work_log_event(struct work *w, const char *kind, const struct engine_arm *arm);
 
 /* Of one on which nobody works: what its arms still run ends, and they begin again when it is resumed. */
 NODISCARD int work_interrupt(struct engine *e, const char *name, struct err *err);
 
 /* Milliseconds that are left for the whole; ENGINE_UNSAID: any number. */
-uint64_t work_left(const struct work *w);
+uint64_t work_left(struct work *w);
+
+/* Bring the arms of an interrupted one back to states from which they go on. */
+NODISCARD int work_recover_arms(struct work *w, struct err *err);
+
+/* Cancel what runs of it; arms that were under way begin again when it is resumed. */
+void work_interrupt_arms(struct work *w);
+
+/* --- schedule.c ---------------------------------------------------------------------------- */
+
+/* Does something run of it? */
+bool schedule_is_active(const struct engine_arm *arm);
+
+/* Until all arms are over. */
+NODISCARD int schedule_arms(struct work *w, struct err *err);
+
+/* Stop all that are not over. */
+NODISCARD int schedule_stop(struct work *w, const char *why, struct err *err);
+
+/* --- inner.c ------------------------------------------------------------------------------- */
+
+/* What its command left is known, and the experiment inside of it is not decided. */
+bool inner_is_under_way(const struct engine_arm *arm);
+
+/* The names from the outermost arm to this one: "strip/fast". */
+void inner_path(const struct work *w, const struct engine_arm *arm,
+		char text[ENGINE_ARM_PATH_SIZE]);
+
+/* The work on what is inside of that arm. */
+struct work inner_work(struct work *w, struct engine_arm *arm);
+
+/* The command of the arm has ended well, or there is none. */
+NODISCARD int inner_begin(struct work *w, struct engine_arm *arm, struct err *err);
+
+/*
+ * All arms inside are over: decide, and let the arm go on with what the best one left.  Scores that are measured are
+ * taken only if nothing else runs (`idle`); else nothing is done.
+ */
+NODISCARD int inner_settle(struct work *w, struct engine_arm *arm, bool idle, struct err *err);
+
+/* Of one that is under way in an interrupted experiment.  1: its clone is gone, and it must begin again. */
+NODISCARD int inner_recover(struct work *w, struct engine_arm *arm, struct err *err);
+
+/* Nothing inside has begun; clones are not touched. */
+void inner_forget(struct engine_arm *arm);
+
+/* Cancel what runs inside; remove the clones that are inside; those that are not over are stopped. */
+void inner_interrupt(struct work *w, struct engine_arm *arm);
+void inner_release(struct work *w, struct engine_arm *arm);
+NODISCARD int inner_stop(struct work *w, struct engine_arm *arm, const char *why, struct err *err);
+
+/* --- inner-plan.c -------------------------------------------------------------------------- */
+
+/* Give an arm an experiment with nothing in it. */
+NODISCARD int inner_add(struct engine_arm *arm, struct err *err);
+
+/* Plan the same inside of another arm. */
+NODISCARD int inner_copy_plan(struct engine_arm *arm, const struct engine_arm *of, struct err *err);
+
+/* Can it be tried as planned?  -EINVAL with a sentence. */
+NODISCARD int inner_check(const struct engine_experiment *x, struct err *err);
+
+/* What is inside of arms gets limits, profile and all else from the whole, which is complete. */
+NODISCARD int inner_complete(struct engine_experiment *x, struct err *err);
+
+/* How many arms there are at all levels. */
+size_t inner_count(const struct engine_experiment *x);
 
 /* --- detach.c ------------------------------------------------------------------------------ */
 
@@ -104,6 +179,17 @@ NODISCARD int arm_begin_checks(struct work *w, struct engine_arm *arm, struct er
 /* The run of its present step has ended. */
 NODISCARD int arm_advance(struct work *w, struct engine_arm *arm, const struct engine_run *run,
 			  struct err *err);
+
+/* Begin again after something of ours died; not for ever. */
+NODISCARD int arm_try_again(struct work *w, struct engine_arm *arm, const char *why,
+			    struct err *err);
+
+/* Keep what is in its clone as what it left, so that it survives whatever happens next. */
+NODISCARD int arm_keep(struct work *w, struct engine_arm *arm, struct err *err);
+
+/* It is over, in that state, for the reason that it names. */
+NODISCARD int arm_fail(struct work *w, struct engine_arm *arm, enum engine_arm_state state,
+		       struct err *err);
 
 /* Bring an arm of an interrupted experiment back to a state from which it goes on. */
 NODISCARD int arm_recover(struct work *w, struct engine_arm *arm, struct err *err);
@@ -156,10 +242,14 @@ const struct engine_arm *after_first(const struct engine_experiment *x,
 NODISCARD int arm_make_clone(struct work *w, struct engine_arm *arm, char ret_base[ENGINE_ID_SIZE],
 			     struct err *err);
 
+/* Likewise of another state, in place of the clone that it has. */
+NODISCARD int arm_remake_clone(struct work *w, struct engine_arm *arm, const char *from,
+			       struct err *err);
+
 /* The clone that checks and scores run on; likewise. */
 NODISCARD int arm_make_judge(struct work *w, struct engine_arm *arm, struct err *err);
 
-/* Remove its clones; `judge`: only that of checks and scores. */
+/* Remove its clones, and those inside of it; `judge`: only that of checks and scores. */
 void arm_release(struct work *w, struct engine_arm *arm, bool judge);
 
 /* From here on, this cowfsd has what is written for it. */
@@ -168,10 +258,10 @@ void arm_note_daemon(struct work *w, struct engine_arm *arm);
 /* Has cowfsd died since? */
 bool arm_lost_daemon(struct work *w, const struct engine_arm *arm);
 
-/* The state that it started from. */
+/* The state that the arm started from. */
 const char *arm_start(const struct work *w, const struct engine_arm *arm);
 
-/* The state that its command left, which checks and scores see. */
+/* The state that it left, which checks and scores see. */
 const char *arm_left(const struct work *w, const struct engine_arm *arm);
 
 /* --- arm-on.c ------------------------------------------------------------------------------ */
@@ -203,6 +293,12 @@ NODISCARD int arm_look(struct work *w, struct engine_arm *arm, struct err *err);
 /* Do checks or scores need the judge of an arm that passed? */
 bool score_needs_judge(const struct engine_experiment *x);
 
+/* Is something run to know the score? */
+bool score_is_run(const struct engine_experiment *x);
+
+/* How often each score is taken if nobody says. */
+uint64_t score_rounds(const struct engine_experiment *x);
+
 /* Take all rounds of all arms that passed. */
 NODISCARD int score_take(struct work *w, struct err *err);
 
@@ -225,6 +321,7 @@ NODISCARD int losers_stop(struct work *w, struct err *err);
 
 /* Find the winner or the tie, and say why. */
 NODISCARD int verdict_find(struct engine_experiment *x, struct err *err);
+void verdict_forget(struct engine_experiment *x);
 
 /* --- choose.c ------------------------------------------------------------------------------ */
 

@@ -95,6 +95,21 @@ int experiment_check_name(const struct engine_experiment *x, const char *name, s
 	return 0;
 }
 
+int experiment_add_arm(struct engine_experiment *x, const char *name, size_t len,
+		       struct engine_arm **ret, struct err *err)
+{
+	int r = experiment_check_name(x, name, len, err);
+
+	if (r < 0)
+		return r;
+	if (!VEC_ONE_MORE(x->arms, x->n_arms))
+		return err_nomem(err);
+	*ret = &x->arms[x->n_arms];
+	**ret = (struct engine_arm){ .name = strndup(name, len) };
+	x->n_arms++;
+	return (*ret)->name ? 0 : err_nomem(err);
+}
+
 int engine_experiment_add(struct engine_experiment *x, const char *text, struct err *err)
 {
 	const size_t len = strcspn(text, "=");
@@ -106,12 +121,33 @@ int engine_experiment_add(struct engine_experiment *x, const char *text, struct 
 	if (text[len] == '\0' || text[len + 1] == '\0')
 		return err_set(err, -EINVAL, "arm '%.*s' has no command: NAME=COMMAND", (int)len,
 			       text);
-	if (!VEC_ONE_MORE(x->arms, x->n_arms))
-		return err_nomem(err);
-	arm = &x->arms[x->n_arms];
-	*arm = (struct engine_arm){ .name = strndup(text, len), .command = strdup(text + len + 1) };
-	x->n_arms++;
-	return arm->name && arm->command ? 0 : err_nomem(err);
+	r = experiment_add_arm(x, text, len, &arm, err);
+	if (r < 0)
+		return r;
+	arm->command = strdup(text + len + 1);
+	return arm->command ? 0 : err_nomem(err);
+}
+
+int engine_experiment_add_inner(struct engine_experiment *x, const char *text, struct err *err)
+{
+	const size_t len = strcspn(text, "=");
+	struct engine_arm *arm = NULL;
+	int r = 0;
+
+	if (text[len] == '\0' || text[len + 1] == '\0')
+		return err_set(err, -EINVAL, "arm '%.*s' has no file: NAME=FILE",
+			       len > 60 ? 60 : (int)len, text);
+	for (size_t i = 0; i < x->n_arms; i++)
+		if (strlen(x->arms[i].name) == len && strncmp(x->arms[i].name, text, len) == 0)
+			arm = &x->arms[i];
+	if (!arm)
+		r = experiment_add_arm(x, text, len, &arm, err);
+	if (r >= 0)
+		r = inner_add(arm, err);
+	if (r < 0)
+		return r;
+	arm->inner->file = strdup(text + len + 1);
+	return arm->inner->file ? 0 : err_nomem(err);
 }
 
 int engine_experiment_score(struct engine_experiment *x, const char *text, struct err *err)

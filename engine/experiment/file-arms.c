@@ -1,5 +1,6 @@
 /*
- * Arms in a file: "NAME: COMMAND", or "NAME: {run: COMMAND, env: ...}"; and the matrix that multiplies them.
+ * Arms in a file: "NAME: COMMAND", or "NAME: {run: COMMAND, env: ...}", with other arms inside or not; and the matrix
+ * that multiplies them.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -44,7 +45,8 @@ static int note_place(struct file_source *src, struct yaml at, struct err *err)
 {
 	if (!VEC_ONE_MORE(src->arms, src->n_arms))
 		return err_nomem(err);
-	yaml_place(at, &src->arms[src->n_arms].line, &src->arms[src->n_arms].column);
+	src->arms[src->n_arms] = (struct file_arm){ .inner = NULL };
+	yaml_place(at, &src->arms[src->n_arms].at.line, &src->arms[src->n_arms].at.column);
 	src->n_arms++;
 	return 0;
 }
@@ -61,25 +63,62 @@ static int read_text(const struct file_source *src, struct yaml key, struct yaml
 
 static int unknown(const struct file_source *src, struct yaml key, struct err *err)
 {
-	static const char *const words[] = { "run", "env", "profile", "base", "after" };
+	static const char *const words[] = {
+		"run", "env", "profile", "base", "after", "experiment"
+	};
 	struct typo t = TYPO_INIT(yaml_text(key), strlen(yaml_text(key)));
 
 	for (size_t i = 0; i < ARRAY_LEN(words); i++)
 		typo_offer(&t, words[i]);
-	return t.best
-		   ? file_complain(src, key, err,
-				   "unknown key '%.60s' of an arm, did you mean '%s'?",
-				   yaml_text(key), t.best)
-		   : file_complain(src, key, err,
-				   "unknown key '%.60s': an arm has run, env, profile, base, after",
-				   yaml_text(key));
+	return t.best ? file_complain(src, key, err,
+				      "unknown key '%.60s' of an arm, did you mean '%s'?",
+				      yaml_text(key), t.best)
+		      : file_complain(
+			    src, key, err,
+			    "unknown key '%.60s': an arm has run, env, profile, base, after, "
+			    "experiment",
+			    yaml_text(key));
 }
 
-static int read_key(const struct file_source *src, struct yaml key, struct yaml v,
-		    struct engine_arm *arm, struct err *err)
+/* What is tried inside of the last arm that was read: a plan, or the name of a file that has one. */
+static int read_inner(struct file_source *src, struct yaml key, struct yaml v,
+		      struct engine_arm *arm, struct err *err)
+{
+	struct file_arm *at = &src->arms[src->n_arms - 1];
+	int r;
+
+	if (src->level + 1 == ENGINE_LEVELS_MAX)
+		return file_complain(src, key, err,
+				     "'experiment': this arm is %d levels deep and can have no "
+				     "arms inside of it",
+				     ENGINE_LEVELS_MAX);
+	if (yaml_kind(v) != YAML_MAP && yaml_kind(v) != YAML_TEXT)
+		return file_complain(src, key, err,
+				     "'experiment': expected a plan, as '{arms: {a: ./a.sh}}', or "
+				     "the name of a file");
+	r = inner_add(arm, err);
+	if (r < 0)
+		return r;
+	if (yaml_kind(v) == YAML_TEXT)
+		return read_text(src, key, v, "the name of a file", &arm->inner->file, err);
+	at->inner = calloc(1, sizeof(*at->inner));
+	if (!at->inner)
+		return err_nomem(err);
+	at->inner->shown = src->shown;
+	at->inner->level = src->level + 1;
+	return file_read_plan(at->inner, v, arm->inner, err);
+}
+
+static int read_key(struct file_source *src, struct yaml key, struct yaml v, struct engine_arm *arm,
+		    struct err *err)
 {
 	const char *k = yaml_text(key);
 
+	if (src->level > 0 && (strcmp(k, "profile") == 0 || strcmp(k, "base") == 0))
+		return file_complain(src, key, err, "'%s': an arm inside of another has its %s", k,
+				     strcmp(k, "base") == 0 ? "result to start from" : "profile");
+	if (strcmp(k, "experiment") == 0)
+		return read_inner(src, key, v, arm, err);
 	if (strcmp(k, "run") == 0)
 		return read_text(src, key, v, "a line for the shell", &arm->command, err);
 	if (strcmp(k, "profile") == 0)
@@ -93,7 +132,7 @@ static int read_key(const struct file_source *src, struct yaml key, struct yaml 
 	return unknown(src, key, err);
 }
 
-static int fill_arm(const struct file_source *src, struct yaml name, struct yaml v,
+static int fill_arm(struct file_source *src, struct yaml name, struct yaml v,
 		    struct engine_arm *arm, struct err *err)
 {
 	struct yaml key, value;
@@ -108,8 +147,9 @@ static int fill_arm(const struct file_source *src, struct yaml name, struct yaml
 		    yaml_text(name));
 	while (r >= 0 && yaml_next_pair(v, &iter, &key, &value))
 		r = read_key(src, key, value, arm, err);
-	if (r >= 0 && !arm->command)
-		r = file_complain(src, name, err, "arm '%.60s' has no 'run'", yaml_text(name));
+	if (r >= 0 && !arm->command && arm->n_inner == 0)
+		r = file_complain(src, name, err, "arm '%.60s' has no 'run' and no 'experiment'",
+				  yaml_text(name));
 	return r;
 }
 
@@ -193,8 +233,7 @@ static int read_axis(const struct file_source *src, struct yaml name, struct yam
 	return r;
 }
 
-int file_read_matrix(const struct file_source *src, struct yaml v, struct engine_matrix *m,
-		     struct err *err)
+int file_read_matrix(struct file_source *src, struct yaml v, struct err *err)
 {
 	struct yaml name, value;
 	void *iter = NULL;
@@ -204,7 +243,7 @@ int file_read_matrix(const struct file_source *src, struct yaml v, struct engine
 		return file_complain(src, v, err,
 				     "'matrix': expected names and values, as 'cc: [gcc, clang]'");
 	while (r >= 0 && yaml_next_pair(v, &iter, &name, &value))
-		r = read_axis(src, name, value, m, err);
+		r = read_axis(src, name, value, &src->matrix, err);
 	return r;
 }
 
@@ -228,8 +267,7 @@ static int read_pairs(const struct file_source *src, struct yaml v, struct strli
 	return 0;
 }
 
-int file_read_exclude(const struct file_source *src, struct yaml v, struct engine_matrix *m,
-		      struct err *err)
+int file_read_exclude(struct file_source *src, struct yaml v, struct err *err)
 {
 	void *iter = NULL;
 	struct yaml item;
@@ -249,7 +287,7 @@ int file_read_exclude(const struct file_source *src, struct yaml v, struct engin
 		r = read_pairs(src, item, &pairs, err);
 		if (r < 0)
 			return r;
-		if (pairs.n == 0 || engine_matrix_without(m, &pairs, &why) < 0)
+		if (pairs.n == 0 || engine_matrix_without(&src->matrix, &pairs, &why) < 0)
 			return file_complain(src, item, err, "'exclude': %s",
 					     pairs.n == 0 ? "it names nothing" : why.msg);
 	}

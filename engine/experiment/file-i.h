@@ -48,11 +48,20 @@ struct file_place {
 	int line, column; /* 0: the file does not set it */
 };
 
+struct file_source;
+
+struct file_arm {
+	struct file_place at;
+	struct file_source *inner; /* owned; of what is planned inside of it here; NULL: nothing */
+};
+
 struct file_source {
 	const char *shown; /* the file's name for error messages */
+	size_t level;      /* 0: of the whole; else inside of so many arms */
 	struct file_place said[FILE_N_KEYS];
 	struct file_place limits[FILE_N_LIMITS];
-	struct file_place *arms; /* owned; where each arm of *x is written */
+	struct engine_matrix matrix;
+	struct file_arm *arms; /* owned; one for each arm of *x, until the matrix is applied */
 	size_t n_arms;
 };
 
@@ -61,9 +70,17 @@ void file_source_done(struct file_source *src);
 const char *file_key_name(enum file_key key);
 const char *file_limit_name(enum file_limit limit);
 
-/* Fill *x, which is initialized, from the text.  Its matrix is not applied yet. */
+/* Fill *x, which is initialized, from the text.  Matrices are not applied yet. */
 NODISCARD int file_read(struct file_source *src, const char *text, size_t len,
-			struct engine_experiment *x, struct engine_matrix *matrix, struct err *err);
+			struct engine_experiment *x, struct err *err);
+
+/* The same from a part of a text. */
+NODISCARD int file_read_plan(struct file_source *src, struct yaml plan, struct engine_experiment *x,
+			     struct err *err);
+
+/* Read the files that plan what is inside of arms.  `profile` is that of all arms, NULL: the default. */
+NODISCARD int file_read_inside(struct engine *e, struct engine_experiment *x, const char *profile,
+			       size_t level, struct err *err);
 
 /* -EINVAL with "FILE:LINE:COLUMN: ...". */
 NODISCARD int file_complain(const struct file_source *src, struct yaml at, struct err *err,
@@ -76,10 +93,8 @@ NODISCARD int file_read_arms(struct file_source *src, struct yaml v, struct engi
 			     struct err *err);
 NODISCARD int file_read_run(struct file_source *src, struct yaml v, struct engine_experiment *x,
 			    struct err *err);
-NODISCARD int file_read_matrix(const struct file_source *src, struct yaml v,
-			       struct engine_matrix *m, struct err *err);
-NODISCARD int file_read_exclude(const struct file_source *src, struct yaml v,
-				struct engine_matrix *m, struct err *err);
+NODISCARD int file_read_matrix(struct file_source *src, struct yaml v, struct err *err);
+NODISCARD int file_read_exclude(struct file_source *src, struct yaml v, struct err *err);
 
 /* "NAME=VALUE" of each pair, for arm or experiment. */
 NODISCARD int file_read_env(const struct file_source *src, struct yaml v, const char *where,

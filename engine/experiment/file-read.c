@@ -89,7 +89,13 @@ const char *file_limit_name(enum file_limit limit)
 
 void file_source_done(struct file_source *src)
 {
+	for (size_t i = 0; i < src->n_arms; i++) {
+		if (src->arms[i].inner)
+			file_source_done(src->arms[i].inner);
+		free(src->arms[i].inner);
+	}
 	free(src->arms);
+	engine_matrix_done(&src->matrix);
 }
 
 static void *member(struct engine_experiment *x, size_t offset)
@@ -282,7 +288,6 @@ static int read_text(const struct file_source *src, enum file_key key, struct ya
 struct reading {
 	struct file_source *src;
 	struct engine_experiment *x;
-	struct engine_matrix *matrix;
 	struct yaml exclude; /* read last: it speaks of the matrix */
 };
 
@@ -296,7 +301,7 @@ static int read_other(struct reading *rd, enum file_key key, struct yaml v, stru
 	case FILE_RUN:
 		return file_read_run(rd->src, v, rd->x, err);
 	case FILE_MATRIX:
-		return file_read_matrix(rd->src, v, rd->matrix, err);
+		return file_read_matrix(rd->src, v, err);
 	case FILE_EXCLUDE:
 		rd->exclude = v;
 		return 0;
@@ -366,22 +371,37 @@ static int check_keys(const struct file_source *src, struct err *err)
 	return 0;
 }
 
-int file_read(struct file_source *src, const char *text, size_t len, struct engine_experiment *x,
-	      struct engine_matrix *matrix, struct err *err)
+/* What only the whole can have. */
+static int check_level(const struct file_source *src, struct err *err)
 {
-	CLEANUP(yaml_done) struct yaml_doc doc = { 0 };
-	struct reading rd = { .src = src, .x = x, .matrix = matrix };
-	struct yaml root, key, value;
-	void *iter = NULL;
-	int r = yaml_parse(&doc, src->shown, text, len, &root, err);
+	static const enum file_key whole[] = {
+		FILE_BASE, FILE_PROFILE, FILE_NET,    FILE_PASS_ENV, FILE_RO,    FILE_REPEAT,
+		FILE_KEEP, FILE_WITHIN,  FILE_ALL,    FILE_PROMOTE,  FILE_ALLOW, FILE_ALLOW_MISSING,
+		FILE_ON,   FILE_REMOTE,  FILE_LABELS, FILE_CREDS
+	};
 
-	if (r < 0)
-		return r;
-	if (yaml_kind(root) != YAML_MAP)
-		return err_set(err, -EINVAL,
-			       "%s:1:1: expected keys and values, as 'arms: {a: ./a.sh}'",
-			       src->shown);
-	while (r >= 0 && yaml_next_pair(root, &iter, &key, &value)) {
+	for (size_t i = 0; src->level > 0 && i < ARRAY_LEN(whole); i++) {
+		const struct file_place *at = &src->said[whole[i]];
+
+		if (at->line > 0)
+			return err_set(err, -EINVAL,
+				       "%s:%d:%d: '%s' is of the whole, not of an experiment "
+				       "inside of an arm",
+				       src->shown, at->line, at->column, rows[whole[i]].name);
+	}
+	return 0;
+}
+
+int file_read_plan(struct file_source *src, struct yaml plan, struct engine_experiment *x,
+		   struct err *err)
+{
+	struct reading rd = { .src = src, .x = x };
+	struct yaml key, value;
+	void *iter = NULL;
+	int line, column, r = 0;
+
+	yaml_place(plan, &line, &column);
+	while (r >= 0 && yaml_next_pair(plan, &iter, &key, &value)) {
 		size_t i = 0;
 
 		while (i < FILE_N_KEYS && strcmp(rows[i].name, yaml_text(key)) != 0)
@@ -391,11 +411,29 @@ int file_read(struct file_source *src, const char *text, size_t len, struct engi
 	}
 	if (r >= 0)
 		r = check_keys(src, err);
+	if (r >= 0)
+		r = check_level(src, err);
 	if (r >= 0 && src->said[FILE_EXCLUDE].line > 0)
-		r = file_read_exclude(src, rd.exclude, matrix, err);
+		r = file_read_exclude(src, rd.exclude, err);
 	if (r >= 0 && x->n_arms == 0)
 		return err_set(err, -EINVAL,
-			       "%s:1:1: there is no arm: 'arms', or 'run' and 'matrix'",
-			       src->shown);
+			       "%s:%d:%d: there is no arm: 'arms', or 'run' and 'matrix'",
+			       src->shown, line, column);
 	return r;
+}
+
+int file_read(struct file_source *src, const char *text, size_t len, struct engine_experiment *x,
+	      struct err *err)
+{
+	CLEANUP(yaml_done) struct yaml_doc doc = { 0 };
+	struct yaml root;
+	int r = yaml_parse(&doc, src->shown, text, len, &root, err);
+
+	if (r < 0)
+		return r;
+	if (yaml_kind(root) != YAML_MAP)
+		return err_set(err, -EINVAL,
+			       "%s:1:1: expected keys and values, as 'arms: {a: ./a.sh}'",
+			       src->shown);
+	return file_read_plan(src, root, x, err);
 }

@@ -170,7 +170,7 @@ static int load_profile(struct engine *e, const struct file_source *src,
 			struct err *err)
 {
 	const struct engine_arm *arm = &x->arms[i];
-	const struct file_place *at = arm->profile ? &src->arms[i] : &src->said[FILE_PROFILE];
+	const struct file_place *at = arm->profile ? &src->arms[i].at : &src->said[FILE_PROFILE];
 	struct err why = { 0 };
 	int r = engine_profile(e, arm->profile ? arm->profile : x->profile, ret, &why);
 
@@ -178,6 +178,18 @@ static int load_profile(struct engine *e, const struct file_source *src,
 		return err_set(err, -EINVAL, "%s:%d:%d: 'profile': %s", src->shown, at->line,
 			       at->column, why.msg);
 	return r < 0 ? err_set(err, r, "%s", why.msg) : 0;
+}
+
+/* What is planned inside of an arm runs with the profile of that. */
+static int check_inner(const struct file_source *src, const struct engine_experiment *x,
+		       const struct engine_profile *p, struct err *err)
+{
+	int r = check_profile(src, x, p, err);
+
+	for (size_t i = 0; i < src->n_arms && r >= 0; i++)
+		if (src->arms[i].inner)
+			r = check_inner(src->arms[i].inner, x->arms[i].inner, p, err);
+	return r;
 }
 
 static int check_arm(struct engine *e, const struct origin *o, const struct file_source *src,
@@ -189,8 +201,12 @@ static int check_arm(struct engine *e, const struct origin *o, const struct file
 	if (r < 0 || !o->of_project)
 		return r;
 	if (x->arms[i].from)
-		r = check_base(e, o, src, &src->arms[i], x->arms[i].from, err);
-	return r < 0 ? r : check_profile(src, x, &p, err);
+		r = check_base(e, o, src, &src->arms[i].at, x->arms[i].from, err);
+	if (r >= 0)
+		r = check_profile(src, x, &p, err);
+	if (r >= 0 && src->arms[i].inner)
+		r = check_inner(src->arms[i].inner, x->arms[i].inner, &p, err);
+	return r;
 }
 
 static int check_trust(struct engine *e, const struct origin *o, const struct file_source *src,
@@ -205,6 +221,23 @@ static int check_trust(struct engine *e, const struct origin *o, const struct fi
 	return r;
 }
 
+static int apply_matrices(const struct file_source *src, struct engine_experiment *x,
+			  struct err *err)
+{
+	const struct file_place *at = &src->said[FILE_MATRIX];
+	int r = 0;
+
+	for (size_t i = 0; i < src->n_arms && r >= 0; i++)
+		if (src->arms[i].inner)
+			r = apply_matrices(src->arms[i].inner, x->arms[i].inner, err);
+	if (r < 0 || src->matrix.n == 0)
+		return r;
+	r = engine_matrix_apply(&src->matrix, x, err);
+	return r == -EINVAL
+		   ? err_wrap(err, r, "%s:%d:%d: 'matrix'", src->shown, at->line, at->column)
+		   : r;
+}
+
 /* --- the verb ----------------------------------------------------------------------------- */
 
 static int use_profile(struct engine_experiment *x, const char *profile, struct err *err)
@@ -216,11 +249,11 @@ static int use_profile(struct engine_experiment *x, const char *profile, struct 
 	return x->profile ? 0 : err_nomem(err);
 }
 
-int engine_experiment_read(struct engine *e, const char *name, const char *profile,
-			   struct engine_experiment *x, struct err *err)
+/* `level` 0: of the whole; else for the inside of an arm. */
+static int read_named(struct engine *e, const char *name, const char *profile, size_t level,
+		      struct engine_experiment *x, struct err *err)
 {
-	CLEANUP(engine_matrix_done) struct engine_matrix matrix = { 0 };
-	CLEANUP(file_source_done) struct file_source src = { 0 };
+	CLEANUP(file_source_done) struct file_source src = { .level = level };
 	CLEANUP(origin_done) struct origin o = { .text = BUF_INIT };
 	int r = clone_check_name(name, NULL) < 0 ? -ENOENT : find_file(e, name, &o, err);
 
@@ -235,15 +268,39 @@ int engine_experiment_read(struct engine *e, const char *name, const char *profi
 	x->file = strdup(name);
 	if (!x->file)
 		return err_nomem(err);
-	r = file_read(&src, (const char *)o.text.data, o.text.len, x, &matrix, err);
+	r = file_read(&src, (const char *)o.text.data, o.text.len, x, err);
 	if (r >= 0)
 		r = use_profile(x, profile, err);
 	if (r >= 0)
 		r = check_trust(e, &o, &src, x, err);
-	if (r < 0 || matrix.n == 0)
-		return r;
-	r = engine_matrix_apply(&matrix, x, err);
-	return r == -EINVAL ? err_wrap(err, r, "%s:%d:%d: 'matrix'", src.shown,
-				       src.said[FILE_MATRIX].line, src.said[FILE_MATRIX].column)
-			    : r;
+	return r < 0 ? r : apply_matrices(&src, x, err);
+}
+
+int engine_experiment_read(struct engine *e, const char *name, const char *profile,
+			   struct engine_experiment *x, struct err *err)
+{
+	return read_named(e, name, profile, 0, x, err);
+}
+
+int file_read_inside(struct engine *e, struct engine_experiment *x, const char *profile,
+		     size_t level, struct err *err)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < x->n_arms && r >= 0; i++) {
+		struct engine_arm *arm = &x->arms[i];
+		const char *above = arm->profile ? arm->profile : profile;
+		AUTO_FREE char *name = NULL;
+
+		if (arm->n_inner == 0)
+			continue;
+		if (arm->inner->n_arms == 0) {
+			name = TAKE_PTR(arm->inner->file);
+			r = read_named(e, name, above, level + 1, arm->inner, err);
+			if (r < 0)
+				return err_wrap(err, r, "arm '%s'", arm->name);
+		}
+		r = file_read_inside(e, arm->inner, above, level + 1, err);
+	}
+	return r;
 }

@@ -114,7 +114,12 @@ static int name_path(struct engine_arm *arm, const struct delta_file *f, struct 
 	return p->list[p->n++].path ? 0 : err_nomem(err);
 }
 
-/* Of an arm that goes on from another, the run knows only the last part of what would be promoted. */
+/* Of some arms the run knows only a part of what would be promoted. */
+static bool is_counted(const struct engine_arm *arm)
+{
+	return arm->after || arm->n_inner > 0;
+}
+
 static void count_path(struct engine_arm *arm, const struct delta_file *f)
 {
 	const bool moved = f->old_path != NULL;
@@ -133,7 +138,7 @@ static int look_at_file(const struct delta_file *f, const struct patch_counts *c
 	    guard_match(l->guard, f->path, f->after.mode, gone ? 'D' : 'M');
 	int r = name_path(l->arm, f, err);
 
-	if (l->arm->after)
+	if (is_counted(l->arm))
 		count_path(l->arm, f);
 	l->arm->lines_added += counts->added;
 	l->arm->lines_removed += counts->removed;
@@ -161,7 +166,7 @@ static void forget(struct engine_arm *arm)
 	}
 	arm->n_warnings = 0;
 	arm->lines_added = arm->lines_removed = 0;
-	if (arm->after)
+	if (is_counted(arm))
 		arm->added = arm->modified = arm->deleted = 0;
 	engine_paths_done(&arm->changed);
 	arm->changed = (struct engine_paths){ 0 };

@@ -9,6 +9,7 @@
 #include "base/path.h"
 #include "base/sys.h"
 #include "engine/experiment/experiment-i.h"
+#include "engine/experiment/file-i.h"
 
 #define ELSEWHERE_JOBS 32 /* a process here for each arm under way, which only waits */
 #define NAME_MAX_LEN   24 /* of an experiment: the names of its clones are made of it */
@@ -91,12 +92,13 @@ static int repeat_arms(struct engine_experiment *x, struct err *err)
 static int share_limits(struct engine_experiment *x, struct err *err)
 {
 	struct engine_run_limits *l = &x->limits;
+	const size_t arms = inner_count(x);
 	uint64_t share;
 
 	if (x->jobs == 0)
 		x->jobs = x->on.queue ? ELSEWHERE_JOBS : sys_processors();
-	if (x->jobs > x->n_arms)
-		x->jobs = x->n_arms;
+	if (x->jobs > arms)
+		x->jobs = arms;
 	if (x->all_mem > 0) {
 		share = l->mem == ENGINE_UNSAID || l->mem == 0 ? x->all_mem / x->jobs : l->mem;
 		if (share > x->all_mem)
@@ -112,10 +114,9 @@ static int share_limits(struct engine_experiment *x, struct err *err)
 	}
 	if (x->all_disk > 0) {
 		/* Of each arm there are two clones: its own, and the one that is judged. */
-		share = x->all_disk / x->n_arms / 2;
+		share = x->all_disk / arms / 2;
 		if (share == 0)
-			return err_set(err, -EINVAL, "--all-disk is too little for %zu arms",
-				       x->n_arms);
+			return err_set(err, -EINVAL, "--all-disk is too little for %zu arms", arms);
 		if (l->disk == ENGINE_UNSAID || l->disk == 0 || l->disk > share)
 			l->disk = share;
 	}
@@ -152,10 +153,14 @@ static char *clone_name(const struct engine_experiment *x, const char *arm, size
 	return text;
 }
 
-static bool is_taken(const struct engine_experiment *x, size_t n, const char *clone)
+/* Has an arm at any level this clone already? */
+static bool is_taken(const struct engine_experiment *x, const char *clone)
 {
-	for (size_t i = 0; i < n; i++)
-		if (strcmp(x->arms[i].clone, clone) == 0)
+	struct engine_arms_walk walk = engine_arms_walk(x);
+	const struct engine_arm *arm;
+
+	while ((arm = engine_arms_next(&walk)))
+		if (arm->clone && strcmp(arm->clone, clone) == 0)
 			return true;
 	return false;
 }
@@ -167,32 +172,38 @@ static bool ends_as_judge(const char *name)
 	return len >= tail && strcmp(name + len - tail, JUDGE_SUFFIX) == 0;
 }
 
-static int name_clone(struct engine_experiment *x, size_t i, struct err *err)
+/* `i` of all arms, whose path is that. */
+static int name_clone(const struct engine_experiment *x, struct engine_arm *arm, const char *path,
+		      size_t i, struct err *err)
 {
-	struct engine_arm *arm = &x->arms[i];
-	const bool cut = strlen(arm->name) > CLONE_PART_MAX || ends_as_judge(arm->name);
+	const bool cut = strlen(path) > CLONE_PART_MAX || ends_as_judge(path);
+	char *name = clone_name(x, path, cut ? i + 1 : 0);
 
-	arm->clone = clone_name(x, arm->name, cut ? i + 1 : 0);
-	for (size_t k = 0; arm->clone && is_taken(x, i, arm->clone); k++) {
-		free(arm->clone);
-		arm->clone = clone_name(x, arm->name, i + 1 + k * ENGINE_ARMS_MAX);
+	for (size_t k = 0; name && is_taken(x, name); k++) {
+		free(name);
+		name = clone_name(x, path, i + 1 + k * ENGINE_ARMS_MAX);
 	}
-	return arm->clone ? 0 : err_nomem(err);
+	arm->clone = name;
+	return name ? 0 : err_nomem(err);
 }
 
 static int name_clones(struct engine *e, struct engine_experiment *x, struct err *err)
 {
-	for (size_t i = 0; i < x->n_arms; i++) {
+	struct engine_arms_walk walk = engine_arms_walk(x);
+	struct engine_arm *arm;
+
+	for (size_t i = 0; (arm = engine_arms_next(&walk)); i++) {
+		char path[ENGINE_ARM_PATH_SIZE];
 		AUTO_FREE char *judge = NULL;
-		int r = name_clone(x, i, err);
+		int r = name_clone(x, arm, engine_arms_path(&walk, path), i, err);
 
 		if (r < 0)
 			return r;
-		if (asprintf(&judge, "%s" JUDGE_SUFFIX, x->arms[i].clone) < 0) {
+		if (asprintf(&judge, "%s" JUDGE_SUFFIX, arm->clone) < 0) {
 			judge = NULL;
 			return err_nomem(err);
 		}
-		r = check_free(e, x->arms[i].clone, err);
+		r = check_free(e, arm->clone, err);
 		if (r >= 0)
 			r = check_free(e, judge, err);
 		if (r < 0)
@@ -281,9 +292,13 @@ int plan_complete(struct engine *e, struct engine_experiment *x, struct err *err
 	if (r >= 0)
 		r = pick_owner(x, err);
 	if (r >= 0)
+		r = file_read_inside(e, x, x->profile, 0, err);
+	if (r >= 0)
 		r = fix_state(e, &x->from, err);
 	if (r >= 0)
 		r = after_check(x, err);
+	if (r >= 0)
+		r = inner_check(x, err);
 	for (size_t i = 0; i < x->n_arms && r >= 0; i++)
 		r = fix_state(e, &x->arms[i].from, err);
 	if (r >= 0)
@@ -292,5 +307,7 @@ int plan_complete(struct engine *e, struct engine_experiment *x, struct err *err
 		r = share_limits(x, err);
 	if (r >= 0)
 		r = pick_name(e, x, err);
+	if (r >= 0)
+		r = inner_complete(x, err);
 	return r < 0 ? r : name_clones(e, x, err);
 }

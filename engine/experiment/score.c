@@ -24,7 +24,7 @@ static bool is_measured(const struct engine_experiment *x)
 	       x->score == ENGINE_SCORE_MEM;
 }
 
-static bool is_run(const struct engine_experiment *x)
+bool score_is_run(const struct engine_experiment *x)
 {
 	return is_measured(x) || x->score == ENGINE_SCORE_COMMAND || x->score == ENGINE_SCORE_SIZE;
 }
@@ -37,7 +37,12 @@ static bool is_on_result(const struct engine_experiment *x)
 
 bool score_needs_judge(const struct engine_experiment *x)
 {
-	return is_run(x) && is_on_result(x);
+	return score_is_run(x) && is_on_result(x);
+}
+
+uint64_t score_rounds(const struct engine_experiment *x)
+{
+	return x->score == ENGINE_SCORE_TIME || x->score == ENGINE_SCORE_CPU ? 5 : 1;
 }
 
 /* --- the command --------------------------------------------------------------------------- */
@@ -300,7 +305,7 @@ int score_take(struct work *w, struct err *err)
 		arm->score = (double)(arm->lines_added + arm->lines_removed);
 		arm->scored = true;
 	}
-	if (!is_run(x))
+	if (!score_is_run(x))
 		return 0;
 	if (x->score == ENGINE_SCORE_TIME || x->score == ENGINE_SCORE_CPU)
 		r = take_round(w, 0, true, err);

@@ -52,17 +52,20 @@ static const struct field fleet_list[] = {
 static const struct fields fleet_fields = FIELDS(struct engine_fleet, fleet_list);
 #undef F
 
+static const struct fields experiment_fields;
+
 #define A(kind, member) FIELD(FIELD_##kind, struct engine_arm, member)
 #define A_LIST(member, count, of) \
 	FIELD_LIST_OF(FIELD_LIST, struct engine_arm, #member, member, count, of)
 static const struct field arm_list[] = {
 	A(NAME, name),
-	A(NAME, command),
+	A(NAME_OR_NULL, command),
 	A(NAME_OR_NULL, group),
 	A(NAME_OR_NULL, profile),
 	A(NAME_OR_NULL, from),
 	A(NAME_OR_NULL, after),
 	FIELD_LIST_OF(FIELD_NAMES, struct engine_arm, "env", env, n_env, NULL),
+	A_LIST(inner, n_inner, &experiment_fields),
 	A(NAME_OR_NULL, clone),
 	A(BOOL, has_clone),
 	A(NAME_OR_NULL, judge),
@@ -168,23 +171,29 @@ void engine_experiment_done(struct engine_experiment *x)
 
 /* --- places -------------------------------------------------------------------------------- */
 
-/* Version 1 knew no other machines. */
+/* Version 1 knew no other machines, and until version 2 no arm had others inside. */
 static void upgrade(struct json j)
 {
 	static const struct engine_machine here;
 	static const struct engine_fleet none;
 	const struct json arms = json_get_array(j, "arms");
+	const bool alone = json_get_uint(j, "version") < 2;
 
-	fields_set(json_set_object(j, "on"), &fleet_fields, &none);
-	for (size_t i = 0; i < json_length(arms); i++)
-		fields_set(json_set_object(json_at_object(arms, i), "machine"), &machine_fields,
-			   &here);
+	if (alone)
+		fields_set(json_set_object(j, "on"), &fleet_fields, &none);
+	for (size_t i = 0; i < json_length(arms); i++) {
+		const struct json arm = json_at_object(arms, i);
+
+		if (alone)
+			fields_set(json_set_object(arm, "machine"), &machine_fields, &here);
+		json_set_array(arm, "inner");
+	}
 }
 
 static const struct docket_kind kind = {
 	.dir = EXPERIMENTS_DIR,
 	.noun = "experiment",
-	.version = 2,
+	.version = 3,
 	.fields = &experiment_fields,
 	.upgrade = upgrade,
 };
@@ -228,15 +237,20 @@ int experiment_save(const struct docket_lock *l, const struct engine_experiment 
 	return docket_save(l, &kind, x->name, x, err);
 }
 
-static int check_enums(const struct engine_experiment *x)
+static bool has_sane_enums(const struct engine_experiment *x, size_t level)
 {
 	bool ok = x->state <= ENGINE_EXPERIMENT_ENDED && x->score <= ENGINE_SCORE_SIZE &&
 		  x->keep <= ENGINE_KEEP_NONE && x->promote <= ENGINE_PROMOTE_COMPATIBLE &&
-		  x->outcome <= ENGINE_MOVED && x->owner != 0;
+		  x->outcome <= ENGINE_MOVED && x->owner != 0 && level < ENGINE_LEVELS_MAX;
 
-	for (size_t i = 0; i < x->n_arms && ok; i++)
-		ok = x->arms[i].state <= ENGINE_ARM_LOST && x->arms[i].clone;
-	return ok ? 0 : -EBADMSG;
+	for (size_t i = 0; i < x->n_arms && ok; i++) {
+		const struct engine_arm *arm = &x->arms[i];
+
+		ok = arm->state <= ENGINE_ARM_LOST && arm->clone && arm->n_inner <= 1 &&
+		     (arm->command || arm->n_inner > 0) &&
+		     (arm->n_inner == 0 || has_sane_enums(arm->inner, level + 1));
+	}
+	return ok;
 }
 
 static int load(struct engine *e, const char *name, const struct docket_lock *l,
@@ -251,7 +265,7 @@ static int load(struct engine *e, const char *name, const struct docket_lock *l,
 	r = docket_read(e, &kind, name, l, &x, &alive, err);
 	if (r < 0)
 		return r;
-	if (check_enums(&x) < 0)
+	if (!has_sane_enums(&x, 0))
 		return err_set(err, -EBADMSG, "the state of experiment '%s' is damaged", name);
 	*ret = x;
 	ret->alive = alive;

@@ -52,11 +52,14 @@ static int set_winner(struct engine_experiment *x, const struct engine_arm *arm,
 	return x->winner ? 0 : err_nomem(err);
 }
 
-static void forget_tie(struct engine_experiment *x)
+void verdict_forget(struct engine_experiment *x)
 {
 	for (size_t i = 0; i < x->n_tie; i++)
 		free(x->tie[i]);
 	x->n_tie = 0;
+	free(x->winner);
+	free(x->verdict);
+	x->winner = x->verdict = NULL;
 }
 
 static int add_tie(struct engine_experiment *x, const struct engine_arm *arm, struct err *err)
@@ -140,9 +143,7 @@ int verdict_find(struct engine_experiment *x, struct err *err)
 	size_t passed = 0;
 	int r;
 
-	forget_tie(x);
-	free(x->winner);
-	x->winner = NULL;
+	verdict_forget(x);
 	for (size_t i = 0; i < x->n_arms; i++) {
 		const struct engine_arm *arm = &x->arms[i];
 

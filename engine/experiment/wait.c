@@ -16,10 +16,13 @@
 /* Print a table as a whole, lines arm by arm. */
 static void tell(const struct engine_experiment_options *o, const struct engine_experiment *x)
 {
+	struct engine_arms_walk walk = engine_arms_walk(x);
+	const struct engine_arm *arm;
+
 	if (!o || !o->tell)
 		return;
-	for (size_t i = 0; o->tick_ms == 0 && i < x->n_arms; i++)
-		o->tell(x, &x->arms[i], o->ctx);
+	while (o->tick_ms == 0 && (arm = engine_arms_next(&walk)))
+		o->tell(x, arm, o->ctx);
 	o->tell(x, NULL, o->ctx);
 }
 

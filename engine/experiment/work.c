@@ -1,6 +1,6 @@
 /*
- * The sequence of an experiment: start arms as long as there is room, wait for the first run that ends, go on
- * with its arm; when all are over, take scores; then decide, promote, and remove what nobody asked to keep.
+ * The sequence of an experiment: run the arms (schedule.c); when all are over, take scores; then decide, promote, and
+ * remove what nobody asked to keep.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -9,21 +9,26 @@
 
 #include "base/log.h"
 #include "base/signals.h"
-#include "base/sys.h"
 #include "engine/experiment/experiment-i.h"
 #include "engine/find/event-i.h"
 
 /* --- telling ------------------------------------------------------------------------------- */
 
+struct work *work_whole(struct work *w)
+{
+	return w->whole ? w->whole : w;
+}
+
 void work_tell(struct work *w, const struct engine_arm *arm)
 {
 	if (w->options->tell)
-		w->options->tell(w->x, arm, w->options->ctx);
+		w->options->tell(work_whole(w)->x, arm, w->options->ctx);
 }
 
 void work_log_event(struct work *w, const char *kind, const struct engine_arm *arm)
 {
-	const struct engine_experiment *x = w->x;
+	const struct engine_experiment *x = work_whole(w)->x;
+	char path[ENGINE_ARM_PATH_SIZE];
 	struct store *store = NULL;
 	struct event ev;
 
@@ -36,7 +41,8 @@ void work_log_event(struct work *w, const char *kind, const struct engine_arm *a
 					    .run = arm && *arm->run ? arm->run : NULL });
 	json_set_name(ev.data, "experiment", x->name);
 	if (arm) {
-		json_set_name(ev.data, "arm", arm->name);
+		inner_path(w, arm, path);
+		json_set_name(ev.data, "arm", path);
 		json_set_text(ev.data, "state", engine_arm_state_name(arm->state));
 		json_set_text(ev.data, "why", arm->why);
 		if (*arm->promotion != '\0')
@@ -60,11 +66,12 @@ static void count_time(struct work *w)
 
 int work_save(struct work *w, const struct engine_arm *arm, struct err *err)
 {
+	struct work *whole = work_whole(w);
 	int r;
 
-	count_time(w);
-	w->x->pid = getpid();
-	r = experiment_save(&w->lock, w->x, err);
+	count_time(whole);
+	whole->x->pid = getpid();
+	r = experiment_save(&whole->lock, whole->x, err);
 	if (r < 0)
 		return r;
 	if (arm && engine_arm_is_over(arm->state) && w->x->state == ENGINE_EXPERIMENT_RUNNING)
@@ -74,166 +81,14 @@ int work_save(struct work *w, const struct engine_arm *arm, struct err *err)
 	return 0;
 }
 
-uint64_t work_left(const struct work *w)
+uint64_t work_left(struct work *w)
 {
-	const uint64_t used = w->x->spent_ms + (engine_clock_ms() - w->started);
+	const struct work *whole = work_whole(w);
+	const uint64_t used = whole->x->spent_ms + (engine_clock_ms() - whole->started);
 
-	if (w->x->all_time_ms == 0)
+	if (whole->x->all_time_ms == 0)
 		return ENGINE_UNSAID;
-	return used < w->x->all_time_ms ? w->x->all_time_ms - used : 0;
-}
-
-/* --- the arms ------------------------------------------------------------------------------ */
-
-static bool is_active(const struct engine_arm *arm)
-{
-	return arm->state == ENGINE_ARM_RUNNING || arm->state == ENGINE_ARM_CHECKING;
-}
-
-static size_t count(const struct engine_experiment *x, enum engine_arm_state state)
-{
-	size_t n = 0;
-
-	for (size_t i = 0; i < x->n_arms; i++)
-		n += x->arms[i].state == state;
-	return n;
-}
-
-static bool is_enough(const struct engine_experiment *x)
-{
-	return x->stop_after > 0 && count(x, ENGINE_ARM_PASSED) >= x->stop_after;
-}
-
-static int stop_rest(struct work *w, const char *why, struct err *err)
-{
-	int r = 0;
-
-	for (size_t i = 0; i < w->x->n_arms && r >= 0; i++)
-		if (!engine_arm_is_over(w->x->arms[i].state))
-			r = arm_stop(w, &w->x->arms[i], why, err);
-	return r;
-}
-
-/* Arms that wait for one that did not pass. */
-static int stop_behind(struct work *w, struct err *err)
-{
-	struct engine_experiment *x = w->x;
-	int r = 0;
-
-	for (size_t i = 0; i < x->n_arms && r >= 0; i++)
-		if (x->arms[i].state == ENGINE_ARM_WAITING && after_failed(x, &x->arms[i]))
-			r = arm_stop(w, &x->arms[i], "the arm that it goes on from did not pass",
-				     err);
-	return r;
-}
-
-/* Commands that run elsewhere are many; checks run here. */
-static int start_checks(struct work *w, struct err *err)
-{
-	struct engine_experiment *x = w->x;
-	size_t room = x->on.queue ? sys_processors() : SIZE_MAX;
-	int r = 0;
-
-	for (size_t i = 0; i < x->n_arms; i++)
-		room -= room > 0 && x->arms[i].state == ENGINE_ARM_CHECKING && *x->arms[i].now;
-	for (size_t i = 0; i < x->n_arms && room > 0 && r >= 0; i++)
-		if (x->arms[i].state == ENGINE_ARM_CHECKING && *x->arms[i].now == '\0') {
-			r = arm_begin_checks(w, &x->arms[i], err);
-			room--;
-		}
-	return r;
-}
-
-static int start_waiting(struct work *w, struct err *err)
-{
-	struct engine_experiment *x = w->x;
-	size_t active = count(x, ENGINE_ARM_RUNNING) + count(x, ENGINE_ARM_CHECKING);
-	int r = stop_behind(w, err);
-
-	if (r >= 0)
-		r = start_checks(w, err);
-	for (size_t i = 0; i < x->n_arms && active < x->jobs && r >= 0; i++) {
-		if (x->arms[i].state != ENGINE_ARM_WAITING || after_waits(x, &x->arms[i]))
-			continue;
-		r = arm_begin(w, &x->arms[i], err);
-		active += r >= 0 && is_active(&x->arms[i]);
-	}
-	return r;
-}
-
-/* Wait until a run ends or it is time to tell; *ret are those that were waited for. */
-static int wait_active(struct work *w, struct engine_arm **arms, struct engine_runs *ret,
-		       struct err *err)
-{
-	AUTO_FREE const char **ids = calloc(w->x->n_arms + 1, sizeof(*ids));
-	const uint64_t left = work_left(w), tick = w->options->tick_ms;
-	struct engine_wait_options options = {
-		.ids = ids,
-		.any = true,
-		.timeout_ms = tick > 0 && tick < left ? tick : left,
-		.stop_fd = w->stop_fd,
-	};
-	int r;
-
-	if (!ids)
-		return err_nomem(err);
-	for (size_t i = 0; i < w->x->n_arms; i++)
-		if (is_active(&w->x->arms[i]) && *w->x->arms[i].now != '\0') {
-			arms[options.n] = &w->x->arms[i];
-			ids[options.n++] = w->x->arms[i].now;
-		}
-	r = engine_run_wait(w->engine, &options, ret, err);
-	/* A record that was removed meanwhile is one of a run that is over. */
-	return r < 0 && r != -EINTR ? err_wrap(err, r, "waiting for arms") : r;
-}
-
-static int advance(struct work *w, struct err *err)
-{
-	AUTO_FREE struct engine_arm **arms = calloc(w->x->n_arms + 1, sizeof(*arms));
-	CLEANUP(engine_runs_done) struct engine_runs runs = { 0 };
-	int r = arms ? wait_active(w, arms, &runs, err) : err_nomem(err);
-
-	if (r < 0)
-		return r;
-	if (r > 0)
-		work_tell(w, NULL);
-	for (size_t i = 0; i < runs.n && r >= 0; i++)
-		if (runs.list[i].state == ENGINE_RUN_RUNNING)
-			r = arm_on_take(arms[i], &runs.list[i], err);
-		else if (!is_enough(w->x))
-			r = arm_advance(w, arms[i], &runs.list[i], err);
-	return r < 0 ? r : losers_stop(w, err);
-}
-
-static int run_arms(struct work *w, struct err *err)
-{
-	struct engine_experiment *x = w->x;
-	int r = 0;
-
-	while (r >= 0) {
-		if (is_enough(x))
-			return stop_rest(w, "enough arms have passed", err);
-		if (work_left(w) == 0)
-			return stop_rest(w, "the time of the whole is up", err);
-		r = start_waiting(w, err);
-		/* Now the store knows the project, too. */
-		if (r >= 0 && w->is_new)
-			work_log_event(w, "experiment-started", NULL);
-		w->is_new = false;
-		if (r >= 0 && w->began) {
-			r = w->began(w, err);
-			if (r >= 0)
-				w->began = NULL;
-		}
-		if (r < 0 || count(x, ENGINE_ARM_RUNNING) + count(x, ENGINE_ARM_CHECKING) == 0) {
-			/* An arm that is to begin again waits. */
-			if (r >= 0 && count(x, ENGINE_ARM_WAITING) > 0)
-				continue;
-			return r;
-		}
-		r = advance(w, err);
-	}
-	return r;
+	return used < whole->x->all_time_ms ? whole->x->all_time_ms - used : 0;
 }
 
 /* --- the end ------------------------------------------------------------------------------- */
@@ -286,22 +141,33 @@ static int finish(struct work *w, struct err *err)
 	return 0;
 }
 
-/* Arms that were under way begin again when it is resumed. */
+void work_interrupt_arms(struct work *w)
+{
+	for (size_t i = 0; i < w->x->n_arms; i++) {
+		struct engine_arm *arm = &w->x->arms[i];
+
+		if (inner_is_under_way(arm)) {
+			struct work inside = inner_work(w, arm);
+
+			work_interrupt_arms(&inside);
+			continue;
+		}
+		if (schedule_is_active(arm) || *arm->now != '\0')
+			arm_interrupt(w, arm);
+		if (!schedule_is_active(arm))
+			continue;
+		arm_release(w, arm, false);
+		inner_forget(arm);
+		arm->state = ENGINE_ARM_WAITING;
+		arm->attempts = 0;
+	}
+}
+
 static void interrupt(struct work *w)
 {
 	struct err err = { 0 };
 
-	for (size_t i = 0; i < w->x->n_arms; i++) {
-		struct engine_arm *arm = &w->x->arms[i];
-
-		if (is_active(arm) || *arm->now != '\0')
-			arm_interrupt(w, arm);
-		if (!is_active(arm))
-			continue;
-		arm_release(w, arm, false);
-		arm->state = ENGINE_ARM_WAITING;
-		arm->attempts = 0;
-	}
+	work_interrupt_arms(w);
 	if (work_save(w, NULL, &err) < 0)
 		log_warn("%s, continuing", err.msg);
 }
@@ -322,7 +188,7 @@ static int run_once(struct work *w, struct err *err)
 	int r = 0;
 
 	if (x->state == ENGINE_EXPERIMENT_RUNNING)
-		r = run_arms(w, err);
+		r = schedule_arms(w, err);
 	if (r >= 0 && x->state == ENGINE_EXPERIMENT_RUNNING) {
 		x->state = ENGINE_EXPERIMENT_SCORING;
 		work_tell(w, NULL);
@@ -332,7 +198,7 @@ static int run_once(struct work *w, struct err *err)
 		r = score_take(w, err);
 	/* Scores that could not all be taken decide nothing. */
 	if (r == -ETIME)
-		r = stop_rest(w, "the time of the whole is up", err);
+		r = schedule_stop(w, "the time of the whole is up", err);
 	return r;
 }
 
@@ -472,10 +338,10 @@ static bool is_half_judged(struct work *w, const struct engine_arm *arm)
 						    !engine_has_clone(w->engine, arm->judge)));
 }
 
-static int recover(struct work *w, struct err *err)
+int work_recover_arms(struct work *w, struct err *err)
 {
 	struct engine_experiment *x = w->x;
-	int r = choose_recover(w, err);
+	int r = 0;
 
 	for (size_t i = 0; i < x->n_arms && r >= 0; i++) {
 		struct engine_arm *arm = &x->arms[i];
@@ -495,6 +361,15 @@ static int recover(struct work *w, struct err *err)
 		if (r >= 0)
 			r = arm_recover(w, arm, err);
 	}
+	return r;
+}
+
+static int recover(struct work *w, struct err *err)
+{
+	int r = choose_recover(w, err);
+
+	if (r >= 0)
+		r = work_recover_arms(w, err);
 	return r < 0 ? r : work_save(w, NULL, err);
 }
 

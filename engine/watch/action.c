@@ -224,8 +224,11 @@ static int remove_experiments(struct action *a, uint64_t last, struct err *err)
 /* However it ended. */
 static void count_arms(struct action *a, const struct engine_experiment *x)
 {
-	for (size_t i = 0; i < x->n_arms; i++)
-		a->firing->cpu_ms += x->arms[i].cpu_ms;
+	struct engine_arms_walk walk = engine_arms_walk(x);
+	const struct engine_arm *arm;
+
+	while ((arm = engine_arms_next(&walk)))
+		a->firing->cpu_ms += arm->cpu_ms;
 	a->firing->duration_ms = x->spent_ms;
 }
 

@@ -28,16 +28,19 @@ static int hold_experiment(struct engine *e, const struct engine_rule *rule,
 {
 	CLEANUP(engine_experiment_done) struct engine_experiment x = { 0 }, ended = { 0 };
 	AUTO_FREE char *name = firing_experiment(f, f->attempts);
+	struct engine_arms_walk walk;
+	const struct engine_arm *arm;
 	struct budget_use spent;
 	uint64_t cpu_ms = 0;
 	int r = name ? engine_experiment_load(e, name, &x, err) : err_nomem(err);
 
 	if (r < 0)
 		return r == -ENOENT ? 0 : r;
-	for (size_t i = 0; r >= 0 && i < x.n_arms; i++) {
-		cpu_ms += x.arms[i].cpu_ms;
-		if (*x.arms[i].now != '\0')
-			r = run_cpu(e, x.arms[i].now, &cpu_ms, err);
+	walk = engine_arms_walk(&x);
+	while (r >= 0 && (arm = engine_arms_next(&walk))) {
+		cpu_ms += arm->cpu_ms;
+		if (*arm->now != '\0')
+			r = run_cpu(e, arm->now, &cpu_ms, err);
 	}
 	budget_count(all, rule, 0, now, &spent);
 	if (r < 0 || spent.cpu_day_ms + cpu_ms <= rule->budget.cpu_per_day_ms)

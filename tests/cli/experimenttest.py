@@ -12,6 +12,14 @@ def experiment(w, *args, status=0, **more):
         "snap.experiment/1", "experiment", "arms", "winner", "tie", "verdict", status=status)
 
 
+def plan(w, name, text):
+    """A file of the project that plans one."""
+    file = w.project / ".snap" / "experiments" / f"{name}.yaml"
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(text)
+    return file
+
+
 def states(got):
     return {a["arm"]: a["state"] for a in got["arms"]}
 

@@ -10,7 +10,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "live"))
 
 import livetest  # noqa: E402  (found through the line above)
-from experimenttest import arm, experiment, nothing_is_left, popen, receipts, states  # noqa: E402
+from experimenttest import arm, experiment, nothing_is_left, plan, popen, receipts, states  # noqa: E402
 from livetest import LONG, live_test, note  # noqa: E402
 from runtest import clone, clones, until  # noqa: E402
 from snaptest import SNAP, Skip, dice, gone  # noqa: E402
@@ -96,7 +96,9 @@ ARMS = ("-n", "w", "--arm", "a=echo a > a; echo a > README.md", "--arm", "b=echo
 # What is killed; "promote" has the experiment behind it.
 WALKS = {"plain": ARMS, "best": (*ARMS, "--promote-best"), "compatible": (*ARMS, "--promote-all-compatible"),
          "chain": (*ARMS, "--arm", "d=echo d > d; : > README.md", "--arm-after", "d:b", "--promote-best"),
+         "inner": (*ARMS, "--arm", "e=echo b > b", "--arm-file", "e=inner", "--promote-best"),
          "promote": ("promote", "w", "a")}
+INNER = "arms: {x: ': > README.md; echo d > d', y: echo d > d}\nchecks: [test -e d -a -e b]\nscore: wc -c < README.md\n"
 # Between two of these nothing is different outside of the process, so to die there is to die at the next one.
 CALLS = ("renameat", "sendto", "fsync", "clone", "inotify_add_watch", "mkdir", "mkdirat", "unlinkat", "rmdir")
 
@@ -127,7 +129,8 @@ def put_back(w):
 def outcome(w, before):
     """All that must be the same, whoever died: the decision, the project, how often it was written, what is kept."""
     got = experiment(w, "show", "w")
-    return {"winner": got["winner"], "promoted": got["promoted"], "states": states(got), "state": got["state"],
+    return {"inner": [(i["arm"], states(i), i["winner"]) for i in got["inner"]],
+            "winner": got["winner"], "promoted": got["promoted"], "states": states(got), "state": got["state"],
             "scores": [a["score"] for a in got["arms"]], "verdict": got["verdict"], "project": picture(w),
             "receipts": len(receipts(w)) - before, "clones": sorted(clones(w)),
             "runs": w.ok("ps", "--json").json("snap.ps/1")["runs"]}
@@ -135,6 +138,8 @@ def outcome(w, before):
 
 def begin(w, walk):
     """How many receipts there are before it."""
+    if walk == "inner":
+        plan(w, "inner", INNER)
     if walk == "promote":
         assert experiment(w, *ARMS)["winner"] == "a"
     return len(receipts(w))
@@ -150,7 +155,7 @@ def undisturbed(w, walk):
     calls = [line.split("(", 1)[0] for line in path.read_text(errors="replace").splitlines()]
     want = outcome(w, before)
     assert want["promoted"] == {"plain": [], "best": ["a"], "compatible": ["a", "b"], "chain": ["d"],
-                                "promote": ["a"]}[walk], want
+                                "inner": ["e"], "promote": ["a"]}[walk], want
     put_back(w)
     return want, {c: calls.count(c) for c in CALLS if c in calls}
 

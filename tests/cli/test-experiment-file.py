@@ -7,15 +7,9 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "live"))
 
 import livetest  # noqa: E402  (found through the line above)
+from experimenttest import plan  # noqa: E402
 from livetest import live_test  # noqa: E402
 from runtest import clone, clones  # noqa: E402
-
-
-def plan(w, name, text):
-    file = w.project / ".snap" / "experiments" / f"{name}.yaml"
-    file.parent.mkdir(parents=True, exist_ok=True)
-    file.write_text(text)
-    return file
 
 
 def own_plan(w, name, text):

@@ -1,0 +1,241 @@
+/*
+ * What is planned inside of an arm: its arms, checks and score are its own; all else it has from the whole, whose
+ * limits it can only narrow.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/text.h"
+#include "base/vec.h"
+#include "engine/experiment/experiment-i.h"
+
+int inner_add(struct engine_arm *arm, struct err *err)
+{
+	if (arm->n_inner > 0)
+		return err_set(err, -EINVAL, "arm '%s' has two experiments inside", arm->name);
+	if (!VEC_ONE_MORE(arm->inner, arm->n_inner))
+		return err_nomem(err);
+	engine_experiment_init(&arm->inner[arm->n_inner++]);
+	return 0;
+}
+
+size_t inner_count(const struct engine_experiment *x)
+{
+	struct engine_arms_walk walk = engine_arms_walk(x);
+	size_t n = 0;
+
+	while (engine_arms_next(&walk))
+		n++;
+	return n;
+}
+
+/* --- copies -------------------------------------------------------------------------------- */
+
+static int copy_text(char **to, const char *from, struct err *err)
+{
+	free(*to);
+	*to = from ? strdup(from) : NULL;
+	return from && !*to ? err_nomem(err) : 0;
+}
+
+static int append(char ***list, size_t *n, char *const *from, size_t n_from, struct err *err)
+{
+	for (size_t i = 0; i < n_from; i++) {
+		if (!VEC_ONE_MORE(*list, *n))
+			return err_nomem(err);
+		(*list)[*n] = strdup(from[i]);
+		if (!(*list)[*n])
+			return err_nomem(err);
+		(*n)++;
+	}
+	return 0;
+}
+
+static int copy_arms(struct engine_experiment *x, const struct engine_experiment *of,
+		     struct err *err)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < of->n_arms && r >= 0; i++) {
+		if (!VEC_ONE_MORE(x->arms, x->n_arms))
+			return err_nomem(err);
+		x->arms[x->n_arms] = (struct engine_arm){ .name = strdup(of->arms[i].name) };
+		if (!x->arms[x->n_arms++].name)
+			return err_nomem(err);
+		r = arm_copy_plan(&x->arms[x->n_arms - 1], &of->arms[i], err);
+	}
+	return r;
+}
+
+int inner_copy_plan(struct engine_arm *arm, const struct engine_arm *of, struct err *err)
+{
+	const struct engine_experiment *from = of->inner;
+	struct engine_experiment *x;
+	int r = inner_add(arm, err);
+
+	if (r < 0)
+		return r;
+	x = arm->inner;
+	x->score = from->score;
+	x->higher = from->higher;
+	x->rounds = from->rounds;
+	x->jobs = from->jobs;
+	x->stop_after = from->stop_after;
+	x->limits = from->limits;
+	r = copy_text(&x->file, from->file, err);
+	if (r >= 0)
+		r = copy_text(&x->score_of, from->score_of, err);
+	if (r >= 0)
+		r = append(&x->checks, &x->n_checks, from->checks, from->n_checks, err);
+	if (r >= 0)
+		r = append(&x->env, &x->n_env, from->env, from->n_env, err);
+	return r < 0 ? r : copy_arms(x, from, err);
+}
+
+/* --- what cannot be ------------------------------------------------------------------------ */
+
+static int check_arm(const struct engine_experiment *x, const struct engine_arm *arm, size_t level,
+		     struct err *err)
+{
+	if (level + 1 == ENGINE_LEVELS_MAX)
+		return err_set(err, -EINVAL,
+			       "arm '%s' is %d levels deep and can have no arms inside of it",
+			       arm->name, ENGINE_LEVELS_MAX);
+	if (arm->inner->n_arms == 0)
+		return err_set(err, -EINVAL, "there is no arm inside of arm '%s'", arm->name);
+	if (x->repeat > 1)
+		return err_set(err, -EINVAL, "arm '%s' has arms inside and cannot be repeated",
+			       arm->name);
+	if (x->on.queue)
+		return err_set(err, -EINVAL,
+			       "arm '%s' has arms inside, which run here: leave '--on' out",
+			       arm->name);
+	if (score_is_run(x) && !x->score_of && x->n_checks == 0)
+		return err_set(err, -EINVAL,
+			       "arm '%s' has arms inside, so its command alone cannot be the "
+			       "score: %s:COMMAND",
+			       arm->name, engine_score_name(x->score));
+	return 0;
+}
+
+static int check_level(const struct engine_experiment *x, size_t level, struct err *err)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < x->n_arms && r >= 0; i++) {
+		const struct engine_arm *arm = &x->arms[i];
+
+		if (arm->n_inner == 0)
+			continue;
+		r = check_arm(x, arm, level, err);
+		if (r >= 0)
+			r = after_check(arm->inner, err);
+		if (r >= 0)
+			r = check_level(arm->inner, level + 1, err);
+	}
+	return r;
+}
+
+int inner_check(const struct engine_experiment *x, struct err *err)
+{
+	const int r = check_level(x, 0, err);
+
+	if (r < 0 || inner_count(x) <= ENGINE_ARMS_MAX)
+		return r;
+	return err_set(err, -EINVAL, "with those inside of others there are more than %d arms",
+		       ENGINE_ARMS_MAX);
+}
+
+/* --- what it has from the whole ------------------------------------------------------------ */
+
+/* Of limits 0 is none. */
+static void narrow(uint64_t *inner, uint64_t outer)
+{
+	if (*inner == ENGINE_UNSAID || *inner == 0 ||
+	    (outer != ENGINE_UNSAID && outer != 0 && outer < *inner))
+		*inner = outer;
+}
+
+static void narrow_limits(struct engine_run_limits *inner, const struct engine_run_limits *outer)
+{
+	narrow(&inner->mem, outer->mem);
+	narrow(&inner->cpus_milli, outer->cpus_milli);
+	narrow(&inner->pids, outer->pids);
+	narrow(&inner->time_ms, outer->time_ms);
+	narrow(&inner->disk, outer->disk);
+	narrow(&inner->inodes, outer->inodes);
+	narrow(&inner->fsize, outer->fsize);
+	narrow(&inner->nofile, outer->nofile);
+	narrow(&inner->output, outer->output);
+	narrow(&inner->net_out, outer->net_out);
+}
+
+/* Variables of the whole, of the arm, and its own; a later one of the same name counts. */
+static int join_env(struct engine_experiment *inner, const struct engine_experiment *x,
+		    const struct engine_arm *arm, struct err *err)
+{
+	CLEANUP(engine_experiment_done)
+	struct engine_experiment own = { .env = inner->env, .n_env = inner->n_env };
+	int r;
+
+	inner->env = NULL;
+	inner->n_env = 0;
+	r = append(&inner->env, &inner->n_env, x->env, x->n_env, err);
+	if (r >= 0)
+		r = append(&inner->env, &inner->n_env, arm->env, arm->n_env, err);
+	return r < 0 ? r : append(&inner->env, &inner->n_env, own.env, own.n_env, err);
+}
+
+static int inherit_lists(struct engine_experiment *inner, const struct engine_experiment *x,
+			 struct err *err)
+{
+	int r = append(&inner->pass_env, &inner->n_pass_env, x->pass_env, x->n_pass_env, err);
+
+	if (r >= 0)
+		r = append(&inner->ro, &inner->n_ro, x->ro, x->n_ro, err);
+	if (r >= 0)
+		r = append(&inner->within, &inner->n_within, x->within, x->n_within, err);
+	return r < 0 ? r
+		     : append(&inner->allow_missing, &inner->n_allow_missing, x->allow_missing,
+			      x->n_allow_missing, err);
+}
+
+static int inherit(const struct engine_experiment *x, struct engine_arm *arm, struct err *err)
+{
+	struct engine_experiment *inner = arm->inner;
+	int r = text_set(&inner->name, err, "%s/%s", x->name, arm->name);
+
+	if (r >= 0)
+		r = copy_text(&inner->project, x->project, err);
+	if (r >= 0)
+		r = copy_text(&inner->cwd, x->cwd, err);
+	if (r >= 0)
+		r = copy_text(&inner->profile, arm->profile ? arm->profile : x->profile, err);
+	if (r >= 0)
+		r = copy_text(&inner->net, x->net, err);
+	if (r >= 0)
+		r = join_env(inner, x, arm, err);
+	if (r >= 0)
+		r = inherit_lists(inner, x, err);
+	inner->owner = x->owner;
+	inner->keep = x->keep == ENGINE_KEEP_ALL ? ENGINE_KEEP_ALL : ENGINE_KEEP_NONE;
+	if (inner->rounds == 0)
+		inner->rounds = score_rounds(inner);
+	narrow_limits(&inner->limits, &x->limits);
+	return r;
+}
+
+int inner_complete(struct engine_experiment *x, struct err *err)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < x->n_arms && r >= 0; i++) {
+		if (x->arms[i].n_inner == 0)
+			continue;
+		r = inherit(x, &x->arms[i], err);
+		if (r >= 0)
+			r = inner_complete(x->arms[i].inner, err);
+	}
+	return r;
+}
