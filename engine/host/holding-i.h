@@ -25,15 +25,19 @@ struct holding *holding_new(holding_keep_fn keep, void *ctx);
 void holding_free(struct holding *h); /* writers that wait are served first; NULL is fine */
 
 /*
- * Hold the file of a promise through a duplicate of `fd`.  0; -EAGAIN if somebody has it open for
- * writing; or why else it is not held.
+ * Hold the file of a promise, which is on a file system with leases.  0, and the descriptor is lent until
+ * one of the two that follow; -EAGAIN if somebody has it open for writing; or why else it is not held.
  */
 NODISCARD int holding_add(struct holding *h, const struct object_id *promise, int fd,
 			  uint64_t size);
 
+/* It is promised, or not after all.  True: the descriptor that was lent is ours now. */
+NODISCARD bool holding_own(struct holding *h, const struct object_id *promise, int fd);
+NODISCARD bool holding_let_go(struct holding *h, const struct object_id *promise, int fd);
+
 /*
- * It was kept, or is not promised after all: nobody reads it through this any more.  Let it go, or leave
- * that to the keep for its writer that has begun.  Never waits.
+ * It was kept: nobody reads it through this any more.  Let it go, or leave that to the keep for its
+ * writer that has begun.  Never waits.
  */
 void holding_drop(struct holding *h, const struct object_id *promise);
 

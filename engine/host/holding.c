@@ -1,7 +1,6 @@
 #include "engine/host/holding-i.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -143,19 +142,19 @@ static int enter(struct holding *h, const struct object_id *promise, uint64_t si
 int holding_add(struct holding *h, const struct object_id *promise, int fd, uint64_t size)
 {
 	const uint64_t key = key_of(promise);
-	AUTO_CLOSE int mine = -1;
-	int r;
+	int r = enter(h, promise, size);
 
-	r = enter(h, promise, size);
 	if (r < 0)
 		return r;
-	mine = fcntl(fd, F_DUPFD_CLOEXEC, 0);
-	r = mine < 0 ? -errno : leases_add(h->leases, key, mine);
+	r = leases_add(h->leases, key, fd);
 	if (r < 0)
 		forget(h, key);
-	else
-		mine = -1; /* the lease owns it */
 	return r;
+}
+
+bool holding_own(struct holding *h, const struct object_id *promise, int fd)
+{
+	return leases_own(h->leases, key_of(promise), fd);
 }
 
 void holding_drop(struct holding *h, const struct object_id *promise)
@@ -165,6 +164,14 @@ void holding_drop(struct holding *h, const struct object_id *promise)
 	IGNORE_RESULT(leases_drop(h->leases, key),
 		      "the bytes are stored, or lost for another reason");
 	forget(h, key);
+}
+
+bool holding_let_go(struct holding *h, const struct object_id *promise, int fd)
+{
+	const bool taken = holding_own(h, promise, fd); /* a take may be at it, and close it later */
+
+	holding_drop(h, promise);
+	return taken;
 }
 
 struct object_id *holding_list(struct holding *h, size_t *ret_n)

@@ -92,13 +92,22 @@ int promises_hold(void *ctx, const struct object_id *promise, int fd, uint64_t s
 	return r == -EEXIST ? 0 : r; /* a walk that is repeated meets it again */
 }
 
-void promises_let_go(void *ctx, const struct object_id *promise)
+bool promises_own(void *ctx, const struct object_id *promise, int fd)
 {
 	struct holding *h = borrow(ctx, false);
+	const bool taken = h && holding_own(h, promise, fd);
 
-	if (h)
-		holding_drop(h, promise);
 	give_back(ctx, h);
+	return taken;
+}
+
+bool promises_let_go(void *ctx, const struct object_id *promise, int fd)
+{
+	struct holding *h = borrow(ctx, false);
+	const bool taken = h && holding_let_go(h, promise, fd);
+
+	give_back(ctx, h);
+	return taken;
 }
 
 int promises_open_held(struct promises *p, const struct object_id *promise)
@@ -116,14 +125,15 @@ static bool hold_again(struct promising *c, const struct promise *one)
 	const struct object_id *id = &one->what.id;
 	struct err ignored = { 0 };
 	AUTO_CLOSE int fd = -1;
+	bool same;
 
 	if (c->top < 0 || !one->path || keep_open(c->top, one->path, &fd, &ignored) != 0 ||
-	    promises_hold(c->all, id, fd, one->size) < 0)
+	    !lease_possible(fd) || promises_hold(c->all, id, fd, one->size) < 0)
 		return false;
-	if (keep_is_promised(key, fd, c->home, &c->record.id, id))
-		return true;
-	promises_let_go(c->all, id);
-	return false;
+	same = keep_is_promised(key, fd, c->home, &c->record.id, id);
+	if ((same ? promises_own : promises_let_go)(c->all, id, fd))
+		fd = -1;
+	return same;
 }
 
 void promising_hold(struct promising *c)

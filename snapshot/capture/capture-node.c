@@ -316,25 +316,28 @@ static bool is_read_at_once(const char *name)
 	return false;
 }
 
-/* True if nobody can write to it, and it is held if it can be. */
-static bool hold(struct node_reader *nr, const struct object_id *promise, uint64_t size)
+/* 0: it is held.  -EAGAIN: somebody can write to it.  Else it cannot be held. */
+static int hold(struct node_reader *nr, const struct object_id *promise, uint64_t size)
 {
 	const struct capture_options *o = nr->options;
 	int r = o->hold ? o->hold(o->hold_ctx, promise, nr->file, size) : -ENOTSUP;
 
-	if (r == -EAGAIN)
-		return false;
-	return r >= 0 || sys_open_for_writing(nr->file) <= 0;
+	return r < 0 && r != -EAGAIN && sys_open_for_writing(nr->file) > 0 ? -EAGAIN : r;
 }
 
-static void let_go(struct node_reader *nr, const struct object_id *promise)
+/* The descriptor of a file that is held goes to who holds it, or stays here. */
+static void hand_over(struct node_reader *nr, const struct object_id *promise, bool promised)
 {
-	if (nr->options->let_go)
-		nr->options->let_go(nr->options->hold_ctx, promise);
+	const struct capture_options *o = nr->options;
+
+	if ((promised ? o->own : o->let_go)(o->hold_ctx, promise, nr->file))
+		nr->file = -1;
 }
+
+#define PROMISED 3 /* beside NODE_CHANGED */
 
 /*
- * 1 if it was promised; 0 if it must be read.  Who writes to it later changes its ctime, unless
+ * PROMISED; or 0 if it must be read, NODE_CHANGED if it must be opened again for that.  Who writes to it later changes its ctime, unless
  * the ctime is fresh, or somebody has it open for writing: a store to a page that is dirty already changes
  * no time.  It is held before it is looked at for the last time.
  */
@@ -342,7 +345,8 @@ static int promise(struct node_reader *nr, const char *name, struct node *n, str
 		   struct err *err)
 {
 	struct tree_entry e = { .size = (uint64_t)nr->file_stat.st_size };
-	int r;
+	bool promised;
+	int held, r;
 
 	if (!nr->lazy || e.size == 0 || e.size > CAPTURE_LAZY_MAX ||
 	    nr->file_stat.st_dev != nr->home || is_read_at_once(name))
@@ -351,22 +355,24 @@ static int promise(struct node_reader *nr, const char *name, struct node *n, str
 	if (is_fresh(&e, &nr->before))
 		return 0;
 	e.id = settle_promise(store_key(batch_store(nr->batch)), nr->lazy, e.ino, &e);
-	if (!hold(nr, &e.id, e.size))
+	held = hold(nr, &e.id, e.size);
+	if (held == -EAGAIN)
 		return 0;
 	r = node_read_xattrs(nr, nr->file, &e.xattrs, err);
 	if (r == 0)
 		r = examine(nr->file, ret_st, err);
-	if (r != 0 || !same_version(&nr->file_stat, ret_st)) {
-		let_go(nr, &e.id);
-		return r < 0 ? r : 0;
-	}
+	promised = r == 0 && same_version(&nr->file_stat, ret_st);
+	if (held == 0)
+		hand_over(nr, &e.id, promised);
+	if (!promised)
+		return r < 0 ? r : nr->file < 0 ? NODE_CHANGED : 0;
 	e.form = TREE_LAZY;
 	e.data = e.size;
 	n->e = e;
 	n->trusted = true;
 	nr->promised.files++;
 	nr->promised.bytes += e.size;
-	return 1;
+	return PROMISED;
 }
 
 int node_open(struct node_reader *nr, int dirfd, const char *name, struct stat *ret,
@@ -411,7 +417,7 @@ static int read_regular(struct node_reader *nr, int dirfd, const char *name, con
 		return NODE_CHANGED;
 	r = promise(nr, name, n, ret_st, err);
 	if (r != 0)
-		return r < 0 ? r : 0;
+		return r == PROMISED ? 0 : r;
 	r = read_still(nr, n, ret_st, err);
 	if (r == NODE_CHANGED && patience) {
 		n->trusted = false;

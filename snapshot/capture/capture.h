@@ -71,11 +71,14 @@ struct capture_options {
 	const struct catalog_id *lazy;
 	/*
 	 * Called by several threads for each file that is about to be promised, with a descriptor of
-	 * it: somebody may keep its writers waiting from now on.  -EAGAIN has the file read at once.
-	 * `let_go` if it is not promised after all.  NULL: nobody does.
+	 * it, on a file system that lease_possible() says yes to: somebody may keep its writers waiting
+	 * from now on.  -EAGAIN has the file read at once.  After 0 the descriptor is lent, and one of
+	 * two follows: `own` when it is promised, `let_go` if it is not after all.  True: they have
+	 * taken the descriptor.  NULL: nobody does any of it.
 	 */
 	int (*hold)(void *ctx, const struct object_id *promise, int fd, uint64_t size);
-	void (*let_go)(void *ctx, const struct object_id *promise);
+	bool (*own)(void *ctx, const struct object_id *promise, int fd);
+	bool (*let_go)(void *ctx, const struct object_id *promise, int fd);
 	void *hold_ctx;
 	bool apart;                   /* inode numbers from the range below */
 	unsigned threads;             /* 0: as many as there are processors */

@@ -8,8 +8,9 @@
  * number may have been given to another file by the time its signal is read, so each is asked in any
  * case (F_GETLEASE) before it is called broken.
  *
- * The takers do the reading.  A lease goes HELD -> QUEUED -> TAKING and is then freed, or queued again
- * if it cannot be taken yet.
+ * The takers do the reading.  A lease goes COMING -> HELD -> QUEUED -> TAKING and is then freed, or
+ * queued again if it cannot be taken yet.  It is in the tables before the kernel has it, so that its
+ * signal always finds it; a signal that comes while it is COMING is seen to by the thread that adds it.
  */
 #include "snapshot/capture/lease.h"
 
@@ -35,11 +36,13 @@
 #define AGAIN_US     20000 /* before a lease is queued again */
 #define LEASE_SIGNAL SIGRTMIN
 
-enum lease_state { LEASE_HELD, LEASE_QUEUED, LEASE_TAKING };
+enum lease_state { LEASE_COMING, LEASE_HELD, LEASE_QUEUED, LEASE_TAKING };
 
 struct lease {
 	uint64_t key;
-	int fd; /* owned */
+	int fd; /* owned, unless it is lent */
+	bool lent;
+	bool asked; /* somebody looked while it was coming */
 	enum lease_state state;
 	struct lease *next; /* in the queue */
 };
@@ -101,6 +104,7 @@ static void enqueue(struct leases *l, struct lease *e)
 
 static void serve_if_broken(struct leases *l, struct lease *e)
 {
+	e->asked = e->state == LEASE_COMING;
 	if (e->state == LEASE_HELD && fcntl(e->fd, F_GETLEASE) != F_RDLCK)
 		enqueue(l, e);
 }
@@ -157,17 +161,23 @@ static void *run_receiver(void *arg)
 	return NULL;
 }
 
+static void forget(struct leases *l, struct lease *e)
+{
+	map_remove(&l->by_key, &e->key);
+	map_remove(&l->by_fd, &e->fd);
+	l->count.held--;
+}
+
 /* Forget a lease and let its writer go on.  True if the kernel had it until now.  Under the lock. */
 static bool free_lease(struct leases *l, struct lease *e)
 {
 	/* Closing is not enough: a duplicate of the descriptor would keep the lease. */
 	const bool held = fcntl(e->fd, F_SETLEASE, F_UNLCK) == 0;
 
-	map_remove(&l->by_key, &e->key);
-	map_remove(&l->by_fd, &e->fd);
-	close(e->fd);
+	forget(l, e);
+	if (!e->lent)
+		close(e->fd);
 	free(e);
-	l->count.held--;
 	return held;
 }
 
@@ -316,7 +326,7 @@ void leases_close(struct leases *l)
 
 /* --- files ------------------------------------------------------------------------------ */
 
-static int set_lease(struct leases *l, int fd)
+static int set_lease(const struct leases *l, int fd)
 {
 	const struct f_owner_ex receiver = { .type = F_OWNER_TID, .pid = l->receiver_tid };
 
@@ -327,47 +337,61 @@ static int set_lease(struct leases *l, int fd)
 	return errno == EINVAL ? -ENOTSUP : -errno;
 }
 
-/* In the tables before the lease is, so that its signal always finds it.  Under the lock. */
 static int enter(struct leases *l, struct lease *e)
 {
 	void *other;
 	int r;
+	LOCKED(&l->lock);
 
+	if (l->count.held >= l->opts.max)
+		return -EMFILE;
 	r = map_add(&l->by_key, &e->key, e, &other);
 	if (r != 0)
 		return r < 0 ? r : -EEXIST;
 	r = map_add(&l->by_fd, &e->fd, e, &other);
 	assert(r <= 0); /* else somebody closed a descriptor of ours */
-	if (r == 0)
-		r = set_lease(l, e->fd);
-	if (r == 0)
-		return 0;
-	map_remove(&l->by_key, &e->key);
-	map_remove(&l->by_fd, &e->fd);
+	if (r < 0)
+		map_remove(&l->by_key, &e->key);
+	l->count.held += r == 0;
 	return r;
 }
 
 int leases_add(struct leases *l, uint64_t key, int fd)
 {
-	AUTO_FREE struct lease *e = NULL;
+	struct lease *e = calloc(1, sizeof(*e));
 	int r;
 
-	if (!lease_possible(fd))
-		return -ENOTSUP;
-	e = calloc(1, sizeof(*e));
 	if (!e)
 		return -ENOMEM;
-	e->key = key;
-	e->fd = fd;
-	LOCKED(&l->lock);
-	if (l->count.held >= l->opts.max)
-		return -EMFILE;
+	*e = (struct lease){ .key = key, .fd = fd, .lent = true, .state = LEASE_COMING };
 	r = enter(l, e);
-	if (r < 0)
+	if (r < 0) {
+		free(e);
 		return r;
-	l->count.held++;
-	e = NULL; /* the tables own it */
-	return 0;
+	}
+	r = set_lease(l, fd); /* without the lock: other threads do the same */
+	pthread_mutex_lock(&l->lock);
+	if (r < 0)
+		forget(l, e);
+	e->state = LEASE_HELD;
+	if (r == 0 && e->asked)
+		serve_if_broken(l, e);
+	pthread_mutex_unlock(&l->lock);
+	if (r < 0)
+		free(e);
+	return r;
+}
+
+bool leases_own(struct leases *l, uint64_t key, int fd)
+{
+	struct lease *e;
+	LOCKED(&l->lock);
+
+	e = map_get(&l->by_key, &key);
+	if (!e || e->fd != fd || !e->lent)
+		return false;
+	e->lent = false;
+	return true;
 }
 
 int leases_drop(struct leases *l, uint64_t key)

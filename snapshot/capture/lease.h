@@ -21,7 +21,7 @@
  *     afterwards.
  *   - Files of another owner need CAP_LEASE (-EACCES); root has it.
  *   - Other machines: a network file system, or one that a process serves, changes without an open
- *     here.  Only file systems of this kernel are leased (-ENOTSUP for all others).  Writes to the
+ *     here.  Lease only files of which lease_possible() says that they are on a file system of this kernel.  Writes to the
  *     block device, or to the layers below an overlay, break nothing either.
  *   - open(O_NONBLOCK) for writing fails with EWOULDBLOCK instead of waiting, and begins the break.
  *
@@ -80,7 +80,8 @@ void leases_close(struct leases *l);
 DEFINE_CLEANUP(struct leases *, leases_close)
 
 /*
- * Lease a regular file that is open for reading only; the set takes the descriptor if this returns 0.
+ * Lease a regular file that is open for reading only.  If this returns 0 the descriptor is lent to the
+ * set: the caller may use it, and must not close it before leases_own() has said whose it is.
  * None of these has a sentence, for each is an answer:
  *   -EAGAIN   somebody has it open for writing
  *   -EACCES   another owner's, and we lack CAP_LEASE
@@ -90,6 +91,12 @@ DEFINE_CLEANUP(struct leases *, leases_close)
  * Others (-ENOMEM, -ENOLCK) are failures of the machine.
  */
 NODISCARD int leases_add(struct leases *l, uint64_t key, int fd);
+
+/*
+ * Have the set take a descriptor that it was lent.  False: it is the caller's, since the set has let the
+ * file go, or holds it by another one.
+ */
+NODISCARD bool leases_own(struct leases *l, uint64_t key, int fd);
 
 /*
  * Let a file go, after it was read otherwise.  1: it was held all the time until now; 0: it was not
@@ -111,5 +118,5 @@ size_t leases_room(const struct leases *l); /* how many it may hold */
  */
 NODISCARD int lease_held(int fd);
 
-/* Can files of this file system be leased so that the promises above are kept? */
+/* Can files of the file system that this one is on be leased so that the promises above are kept? */
 bool lease_possible(int fd);
