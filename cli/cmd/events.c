@@ -119,6 +119,19 @@ static void print_snapshot(FILE *out, struct json data)
 	}
 }
 
+static void print_capture(FILE *out, struct json data)
+{
+	const uint64_t lost = json_get_uint(data, "lost");
+
+	print_text(out, data, "snapshot");
+	if (json_has(data, "captured"))
+		fprintf(out, "  %" PRIu64 " %%", json_get_uint(data, "captured"));
+	if (lost > 0) {
+		fputs("  lost ", out);
+		print_paths(out, data, "lost");
+	}
+}
+
 /* What a line says for each kind; of a kind without a line here only the kind is shown. */
 static void print_data(FILE *out, const char *kind, struct json data)
 {
@@ -157,6 +170,8 @@ static void print_data(FILE *out, const char *kind, struct json data)
 		print_question(out, data);
 	else if (strcmp(kind, "refusal") == 0)
 		print_refusal(out, data);
+	else if (strcmp(kind, "capturing") == 0 || strcmp(kind, "captured") == 0)
+		print_capture(out, data);
 }
 
 static void print_time(FILE *out, int64_t ns)

@@ -136,6 +136,8 @@ static int print_project_json(const struct invocation *inv, const struct engine_
 	json_set_uint(j, "snapshots", o->snapshots);
 	json_set_uint(j, "clones", o->clones);
 	json_set_uint(j, "mounted", o->mounted);
+	json_set_bool(j, "complete", !o->capturing.open);
+	json_set_uint(j, "captured", engine_captured_percent(&o->capturing));
 	if (overlaps)
 		overlaps_set_json(j, overlaps);
 	return json_print(&doc, inv->out, err);
@@ -249,6 +251,14 @@ static void print_lost(const struct invocation *inv, const struct engine_clone *
 	fprintf(inv->out, "'rebase %s' takes what the project has now\n", c->name);
 }
 
+static void print_capturing(const struct invocation *inv, const struct engine_capturing *c)
+{
+	if (!c->open)
+		return;
+	print_field(inv, "captured");
+	fprintf(inv->out, "capturing %u %%\n", engine_captured_percent(c));
+}
+
 static void print_clone(const struct invocation *inv, const struct engine_clone *c,
 			const struct engine_runs *runs)
 {
@@ -283,10 +293,7 @@ static void print_clone(const struct invocation *inv, const struct engine_clone 
 		fputs("none\n", inv->out);
 	if (c->allow)
 		print_name_field(inv, "allow", c->allow);
-	if (c->capturing.open) {
-		print_field(inv, "captured");
-		fprintf(inv->out, "capturing %" PRIu64 " %%\n", clones_captured(c));
-	}
+	print_capturing(inv, &c->capturing);
 	print_stale(inv, &c->stale);
 	print_last_run(inv, runs);
 	print_paths(inv, "changed here", &c->changed, c->added + c->modified + c->deleted);
@@ -314,6 +321,7 @@ static void print_project(const struct invocation *inv, const struct engine_over
 	out_plural(inv->out, o->clones, "clone", "clones");
 	fputs(", ", inv->out);
 	fprintf(inv->out, "%llu mounted\n", (unsigned long long)o->mounted);
+	print_capturing(inv, &o->capturing);
 	print_field(inv, "changed");
 	clones_print_changes(inv->out, &counts);
 	fputs(o->compared ? " since the newest\n" : "\n", inv->out);

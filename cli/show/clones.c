@@ -22,16 +22,6 @@ static void set_allow(struct json to, const char *rules)
 	}
 }
 
-uint64_t clones_captured(const struct engine_clone *c)
-{
-	const struct engine_capturing *n = &c->capturing;
-
-	if (!n->open || n->files == 0)
-		return 100;
-	/* A file costs about as much as so many bytes. */
-	return (n->done_bytes + (n->done << 14)) * 99 / (n->bytes + (n->files << 14));
-}
-
 void clones_set_json(struct json j, const struct engine_clone *c)
 {
 	json_set_name(j, "clone", c->name);
@@ -50,7 +40,7 @@ void clones_set_json(struct json j, const struct engine_clone *c)
 	set_allow(json_set_array(j, "allow"), c->allow);
 	json_set_bool(j, "mounted", c->mounted);
 	json_set_bool(j, "complete", !c->capturing.open);
-	json_set_uint(j, "captured", clones_captured(c));
+	json_set_uint(j, "captured", engine_captured_percent(&c->capturing));
 	json_set_uint(j, "lost", c->capturing.lost);
 }
 

@@ -7,9 +7,6 @@
 #include "engine/api/clone.h"
 
 /* Its members, as `clone`, `list` and `status` have them in common. */
-/* How much of what its base promised is read, in percent. */
-uint64_t clones_captured(const struct engine_clone *c);
-
 void clones_set_json(struct json j, const struct engine_clone *c);
 
 /* "own": what is stored for it alone; null if that is not known. */

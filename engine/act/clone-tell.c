@@ -337,6 +337,7 @@ static int overview(struct task *task, const struct engine_watch *watch,
 	r = clone_each(task->engine.store, count_clone, &tally, err);
 	if (r < 0)
 		return r;
+	promises_project_news(task->host->promises, &project.id, &o.capturing);
 	stale_tell_project(task, &project, watch, &o);
 	o.path = TAKE_PTR(project.path);
 	*ret = o;

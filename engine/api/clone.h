@@ -51,6 +51,8 @@ struct engine_capturing {
 	uint64_t lost;             /* changed in the project before they were read */
 };
 
+unsigned engine_captured_percent(const struct engine_capturing *c); /* 100 only at the end */
+
 struct engine_clone {
 	char *name;                /* owned, as are the others */
 	char *path;                /* where it is mounted, or would be */
@@ -157,6 +159,7 @@ struct engine_overview {
 	char newest[ENGINE_ID_SIZE]; /* snapshot; "" if there is none */
 	int64_t newest_time;
 	uint64_t snapshots, clones, mounted;
+	struct engine_capturing capturing; /* by the capture that is under way, if one is */
 	bool compared;                     /* what follows is known */
 	uint64_t added, modified, deleted; /* from the newest snapshot to now */
 	struct engine_paths changed;

@@ -92,6 +92,10 @@ bool promises_open(struct promises *p); /* is a capture under way? */
 void promises_news(struct promises *p, const struct catalog_id *snapshot,
 		   struct engine_capturing *ret);
 
+/* The same of the capture of a project that is under way; all zero if none is. */
+void promises_project_news(struct promises *p, const struct catalog_id *project,
+			   struct engine_capturing *ret);
+
 /* What was lost of it, by path. */
 NODISCARD int promises_lost(struct promises *p, const struct catalog_id *snapshot,
 			    struct engine_paths *ret, struct err *err);

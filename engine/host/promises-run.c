@@ -113,6 +113,8 @@ static int save_group(struct promising *c, struct batch *b, struct group *g, str
 		promising_mark_done(c, g->list[i]);
 	pthread_cond_broadcast(&p->changed);
 	pthread_mutex_unlock(&p->lock);
+	if (r >= 0)
+		promising_tell(c);
 	return r;
 }
 
@@ -244,6 +246,10 @@ static int step(struct promising *c, struct err *err)
 
 	pthread_mutex_unlock(&p->lock);
 	r = c->indexed ? go_on(c, err) : promising_index(c, err);
+	if (r >= 0 && c->told_ms == 0)
+		promising_tell(c);
+	if (r > 0)
+		promising_tell_end(c);
 	pthread_mutex_lock(&p->lock);
 	if (!c->indexed)
 		c->indexed = r >= 0;

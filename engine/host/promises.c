@@ -384,6 +384,18 @@ void promises_leave(struct promises *p)
 	pthread_mutex_unlock(&p->lock);
 }
 
+struct engine_capturing promising_news(const struct promising *c)
+{
+	return (struct engine_capturing){
+		.open = !c->ended,
+		.files = c->record.files,
+		.bytes = c->record.bytes,
+		.done = c->ended ? c->record.files : c->done,
+		.done_bytes = c->ended ? c->record.bytes : c->done_bytes,
+		.lost = c->lost,
+	};
+}
+
 void promises_news(struct promises *p, const struct catalog_id *snapshot,
 		   struct engine_capturing *ret)
 {
@@ -391,14 +403,18 @@ void promises_news(struct promises *p, const struct catalog_id *snapshot,
 	pthread_mutex_lock(&p->lock);
 	for (const struct promising *c = p->first; c; c = c->after)
 		if (catalog_id_same(&c->record.snapshot, snapshot))
-			*ret = (struct engine_capturing){
-				.open = !c->ended,
-				.files = c->record.files,
-				.bytes = c->record.bytes,
-				.done = c->ended ? c->record.files : c->done,
-				.done_bytes = c->ended ? c->record.bytes : c->done_bytes,
-				.lost = c->lost,
-			};
+			*ret = promising_news(c);
+	pthread_mutex_unlock(&p->lock);
+}
+
+void promises_project_news(struct promises *p, const struct catalog_id *project,
+			   struct engine_capturing *ret)
+{
+	*ret = (struct engine_capturing){ 0 };
+	pthread_mutex_lock(&p->lock);
+	for (const struct promising *c = p->first; c; c = c->after)
+		if (!c->ended && catalog_id_same(&c->record.project, project))
+			*ret = promising_news(c);
 	pthread_mutex_unlock(&p->lock);
 }
 

@@ -54,6 +54,8 @@ struct promising {
 	char *dir;                       /* owned; the project's */
 	size_t next;                     /* of the list, to be read */
 	uint64_t done, done_bytes, lost; /* captured or lost; lost files */
+	unsigned told;    /* percent, when that was last said (promises-tell.c) */
+	uint64_t told_ms; /* engine_clock_ms() then; 0: never */
 	bool indexed;
 	bool ended;
 	struct err stuck; /* why it cannot go on; its code 0: it can */
@@ -81,6 +83,7 @@ struct promises {
 /* --- promises.c --- */
 
 void promises_wait_ms(struct promises *p, unsigned ms); /* lock held */
+struct engine_capturing promising_news(const struct promising *c); /* lock held */
 
 /* --- promises-hold.c --- */
 
@@ -106,6 +109,11 @@ void promising_mark_done(struct promising *c, struct promise *one); /* lock held
 void *promising_run(void *promising); /* a thread's own, until all is done or p->ending */
 size_t promising_group_max(void);
 unsigned promising_readers(void);
+
+/* --- promises-tell.c --- */
+
+void promising_tell(struct promising *c);     /* how far it is, now and then; without the lock */
+void promising_tell_end(struct promising *c); /* by its thread, before it forgets what was kept */
 
 /* --- promises-index.c --- */
 

@@ -93,6 +93,7 @@ static const struct field wire_overview_fields[] = {
 	FIELD(FIELD_UINT, struct engine_overview, snapshots),
 	FIELD(FIELD_UINT, struct engine_overview, clones),
 	FIELD(FIELD_UINT, struct engine_overview, mounted),
+	FIELD_OF(struct engine_overview, "capturing", capturing, &capturing),
 	FIELD(FIELD_BOOL, struct engine_overview, compared),
 	FIELD(FIELD_UINT, struct engine_overview, added),
 	FIELD(FIELD_UINT, struct engine_overview, modified),

@@ -77,6 +77,20 @@ class Lazy:
         return got
 
 
+def events_of(w, *kinds):
+    lines = w.ok("--json", "events").out.decode().splitlines()
+    return [e for e in map(json.loads, lines) if e["kind"] in kinds]
+
+
+def wait_for(what, seconds=60):
+    """What that returns, as soon as it is something."""
+    until = time.monotonic() + seconds
+    while not (got := what()):
+        assert time.monotonic() < until, "it never happened"
+        time.sleep(0.02)
+    return got
+
+
 def stat_of(path):
     st = os.lstat(path)
     return st.st_mode, st.st_uid, st.st_gid, st.st_ino, st.st_size, st.st_mtime_ns, st.st_nlink
@@ -99,6 +113,35 @@ def a_clone_is_there_before_the_files_are_read(w):
     assert not lazy.status()["complete"]
     lazy.finish()
     lazy.same(path)
+
+
+@test
+def how_far_it_is_stands_in_status_list_and_events(w):
+    lazy = Lazy(w)
+    lazy.clone()
+    first = wait_for(lambda: events_of(w, "capturing"))[0]
+    assert first["project"] == str(w.project) and first["data"]["captured"] == 0, first
+    assert first["data"]["files"] >= FILES and first["data"]["snapshot"] == lazy.status()["base"], first
+    time.sleep(1.1)  # it is said once a second at most
+    lazy.hold(after=FILES // 2)
+    told = wait_for(lambda: events_of(w, "capturing")[1:])[0]["data"]["captured"]
+    assert 0 < told < 100, told
+    now = wait_for(lambda: lazy.status()["captured"])
+    assert 0 < now < 100, now
+    assert "capturing " in w.ok("status", "try").out.decode()
+    whole = w.ok("--json", "status").json("snap.status/1", "complete", "captured")
+    assert not whole["complete"] and 0 < whole["captured"] < 100, whole
+    assert "capturing " in w.ok("status").out.decode()
+    got = w.ok("--json", "list").json("snap.list/1")["clones"][0]
+    assert not got["complete"] and 0 < got["captured"] < 100, got
+    assert not events_of(w, "captured")
+    lazy.finish()
+    done = wait_for(lambda: events_of(w, "captured"))
+    assert len(done) == 1 and done[0]["data"]["lost"] == 0 and done[0]["data"]["paths"] == [], done
+    assert " captured " in w.ok("events").out.decode()
+    whole = w.ok("--json", "status").json("snap.status/1")
+    assert whole["complete"] and whole["captured"] == 100, whole
+    assert "capturing" not in w.ok("status").out.decode()
 
 
 @test
