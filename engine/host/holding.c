@@ -168,7 +168,8 @@ void holding_drop(struct holding *h, const struct object_id *promise)
 
 bool holding_let_go(struct holding *h, const struct object_id *promise, int fd)
 {
-	const bool taken = holding_own(h, promise, fd); /* a take may be at it, and close it later */
+	const bool taken =
+	    holding_own(h, promise, fd); /* a take may be at it, and close it later */
 
 	holding_drop(h, promise);
 	return taken;

@@ -54,8 +54,8 @@ struct promising {
 	char *dir;                       /* owned; the project's */
 	size_t next;                     /* of the list, to be read */
 	uint64_t done, done_bytes, lost; /* captured or lost; lost files */
-	unsigned told;    /* percent, when that was last said (promises-tell.c) */
-	uint64_t told_ms; /* engine_clock_ms() then; 0: never */
+	unsigned told;                   /* percent, when that was last said (promises-tell.c) */
+	uint64_t told_ms;                /* engine_clock_ms() then; 0: never */
 	bool indexed;
 	bool ended;
 	struct err stuck; /* why it cannot go on; its code 0: it can */
@@ -82,7 +82,7 @@ struct promises {
 
 /* --- promises.c --- */
 
-void promises_wait_ms(struct promises *p, unsigned ms); /* lock held */
+void promises_wait_ms(struct promises *p, unsigned ms);            /* lock held */
 struct engine_capturing promising_news(const struct promising *c); /* lock held */
 
 /* --- promises-hold.c --- */
