@@ -16,6 +16,9 @@ struct plain {
 	bool begun, ended;
 };
 
+/* What may stand behind the end of an archive: tar fills up its last record, of 10 KiB by default. */
+#define TAIL_MAX ((size_t)16 << 20)
+
 void plain_free(struct plain *p)
 {
 	if (!p)
@@ -113,11 +116,17 @@ int plain_end(struct plain *p, char hex[static SHA256_HEX_SIZE], struct err *err
 {
 	uint8_t digest[SHA256_SIZE];
 	const void *rest;
+	size_t tail = 0;
 	ssize_t n;
 
-	do
-		n = plain_read(p, &rest, err);
-	while (n > 0);
+	while ((n = plain_read(p, &rest, err)) > 0) {
+		tail += (size_t)n;
+		if (tail > TAIL_MAX)
+			return err_set(err, -EINVAL,
+				       "more than %zu MiB follow the end of the archive, which no "
+				       "tar writes: it is made to keep its reader busy",
+				       TAIL_MAX >> 20);
+	}
 	if (n < 0)
 		return (int)n;
 	sha256_end(&p->sum, digest);

@@ -18,5 +18,8 @@ DEFINE_CLEANUP(struct plain *, plain_free)
 /* An unpack_read_fn; `ctx` is the struct plain.  -EINVAL with a sentence if the bytes are damaged. */
 NODISCARD ssize_t plain_read(void *ctx, const void **ret, struct err *err);
 
-/* Read to the end; then the digest of all bytes, from the first on. */
+/*
+ * Read what is left behind the end of the archive, up to a bound (-EINVAL); then the digest of all bytes,
+ * from the first on.
+ */
 NODISCARD int plain_end(struct plain *p, char hex[static SHA256_HEX_SIZE], struct err *err);

@@ -84,9 +84,31 @@ static int filter_calls(struct err *err)
 				 strerror(-rc));
 }
 
-int confine_parser(struct err *err)
+/* The caller's own may be lower. */
+static int limit_time(uint64_t seconds, struct err *err)
+{
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_CPU, &limit) < 0)
+		return err_sys(err, "the processor time of the process that parses archives");
+	if (limit.rlim_cur != RLIM_INFINITY && limit.rlim_cur <= seconds)
+		return 0;
+	/* The second one is for a process that takes no notice of the first. */
+	limit.rlim_cur = seconds;
+	if (limit.rlim_max == RLIM_INFINITY || limit.rlim_max > seconds + 1)
+		limit.rlim_max = seconds + 1;
+	if (setrlimit(RLIMIT_CPU, &limit) < 0)
+		return err_sys(err, "limiting the time of the process that parses archives");
+	return 0;
+}
+
+int confine_parser(uint64_t seconds, struct err *err)
 {
 	const struct rlimit none = { 0, 0 };
+	int r = limit_time(seconds, err);
+
+	if (r < 0)
+		return r;
 
 	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 || prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0 ||
 	    prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) < 0 || setrlimit(RLIMIT_CORE, &none) < 0)

@@ -2,8 +2,9 @@
 
 #include <errno.h>
 
-int confine_parser(struct err *err)
+int confine_parser(uint64_t seconds, struct err *err)
 {
+	(void)seconds;
 	return err_set(
 	    err, -ENOTSUP,
 	    "archives are parsed in a confined process, which this system does not have");

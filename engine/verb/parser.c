@@ -6,6 +6,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -17,6 +18,11 @@
 #include "runner/confine.h"
 
 #define READ_SIZE ((size_t)256 << 10)
+
+/* Of processor time.  A MiB of the most packed archive that is still of use takes a tenth of a second. */
+#define SECONDS_MIN     60
+#define SECONDS_PER_MIB 1
+#define SECONDS_PIPE    14400 /* whose length nobody knows */
 
 void parser_plan_done(struct parser_plan *p)
 {
@@ -118,6 +124,19 @@ static void close_others(const struct parser_plan *plan, int out, int why)
 	confine_close_others(all, (unsigned)n);
 }
 
+static uint64_t seconds_for(const struct parser_plan *plan)
+{
+	uint64_t bytes = 0;
+	struct stat st;
+
+	for (size_t i = 0; i < plan->n; i++) {
+		if (fstat(plan->layers[i].fd, &st) < 0 || !S_ISREG(st.st_mode))
+			return SECONDS_PIPE;
+		bytes += (uint64_t)st.st_size;
+	}
+	return SECONDS_MIN + (bytes >> 20) * SECONDS_PER_MIB;
+}
+
 static int parse(const struct parser_plan *plan, int out_fd, struct err *err)
 {
 	struct stream_writer out = { .fd = out_fd };
@@ -130,7 +149,7 @@ static int parse(const struct parser_plan *plan, int out_fd, struct err *err)
 	/* Names of pax are UTF-8, which libarchive would translate to any other charset. */
 	if (!setlocale(LC_CTYPE, "C.UTF-8"))
 		setlocale(LC_CTYPE, "C");
-	r = confine_parser(err);
+	r = confine_parser(seconds_for(plan), err);
 	for (size_t i = 0; i < plan->n && r >= 0; i++)
 		r = parse_layer(&lib, plan, i, block, &out, err);
 	if (r >= 0)
@@ -209,6 +228,10 @@ int parser_end(struct parser *p, struct err *err)
 	r = wait_for(p, &status);
 	if (r < 0)
 		return err_set(err, r, "the process that parses archives: %s", strerror(-r));
+	if (WIFSIGNALED(status) && WTERMSIG(status) == SIGXCPU)
+		return err_set(err, -EINVAL,
+			       "reading the archive took more processor time than its size can "
+			       "need: it is made to keep its reader busy");
 	if (WIFSIGNALED(status))
 		return err_set(err, -EINVAL,
 			       "the process that parses archives was ended by signal %d: the "

@@ -6,6 +6,7 @@ import io
 import json
 import os
 import re
+import resource
 import shutil
 import signal
 import stat
@@ -147,6 +148,39 @@ def images_of_the_same_content_are_one_root(w: World):
     assert w.ok("check", "--json").json("snap.check/1")["objects"] > before
 
 
+def zeros(mib):
+    """Members of gzip that stand for so many MiB each take a thousandth of that."""
+    return gzip.compress(bytes(1 << 20), 9) * mib
+
+
+@test
+def what_follows_the_end_of_an_archive_is_bounded(w: World):
+    raw = Path(archive(w.top / "a.tar", *FULL)).read_bytes()
+    for name, tail, code in (("small", 1, 0), ("bomb", 20000, None)):
+        (w.top / f"{name}.tar.gz").write_bytes(gzip.compress(raw) + zeros(tail))
+        began = time.monotonic()
+        got = w.snap("import", str(w.top / f"{name}.tar.gz"), "-n", name, timeout=600)
+        if code == 0:
+            got.ends(0)
+            continue
+        got.fails(2, "follow the end of the archive")
+        assert time.monotonic() - began < 10, "it was read to its end"
+    assert "bomb" not in w.ok("image").out.decode()
+
+
+@test
+def an_archive_cannot_keep_its_reader_busy_for_ever(w: World):
+    """The same as its own limit, which nobody can wait for here: the caller's is lower."""
+    w.ok("import", archive(w.top / "a.tar", *FULL), "-n", "a")  # cowfsd has no limit
+    info = tarfile.TarInfo("zeros")
+    info.size = 64 << 30
+    (w.top / "long.tar.gz").write_bytes(gzip.compress(info.tobuf()) + zeros(64 << 10))
+    got = w.snap("import", str(w.top / "long.tar.gz"), "-n", "long",
+                 preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_CPU, (1, 100)))
+    assert got.ends(2) and b"took more processor time than its size can need" in got.err, got
+    assert "long" not in w.ok("image").out.decode()
+
+
 @test
 def the_parser_of_an_import_is_confined(w: World):
     """Seen from outside, while it waits for the rest of an archive."""
@@ -164,6 +198,7 @@ def the_parser_of_an_import_is_confined(w: World):
         fds = {os.readlink(f"/proc/{parser}/fd/{n}") for n in os.listdir(f"/proc/{parser}/fd")}
         assert not [f for f in fds if f.startswith(("/", "socket:")) and f != "/dev/null"], fds
         limits = Path(f"/proc/{parser}/limits").read_text()
+        assert re.search(r"Max cpu time +14400 +14401 ", limits), limits
         # The sanitizer reserves terabytes.
         assert re.search(r"Max address space +2147483648 ", limits) or b"__asan_init" in SNAP.read_bytes(), limits
         p.stdin.write(raw[1024:])
