@@ -181,7 +181,7 @@ static int take_machine(const struct invocation *inv, struct engine_taken *ret, 
 		.message = "the machine",
 		.automatic = true,
 		.skip_unreadable = true,
-		.lazy = args->lazy,
+		.lazy = args->lazy || !args->wait,
 		.watch = progress_watch(inv->progress),
 	};
 

@@ -12,6 +12,7 @@
 #include "engine/find/run-record.h"
 #include "engine/host/host-i.h"
 #include "engine/host/keep-i.h"
+#include "engine/host/promises-i.h"
 
 struct staged {
 	struct kept kept;
@@ -245,11 +246,13 @@ static void compare(struct task *task, struct staged *s, struct stage_end *ret)
 	struct held now;
 	int r;
 
-	/* A lazy capture that has ended gave it another root. */
+	/* No lazy capture ends meanwhile; one that has ended gave the snapshot another root. */
+	promises_stay(s->host->promises);
 	if (s->snapshot[0] && find_root(task, s->snapshot, &settled, &err) >= 0)
 		s->before = settled;
 	r = hold_clone(task, s->name, &now, &err);
 	r = r < 0 ? r : stale_compare(task, &s->before, &now.root, &ret->changed, &counts, &err);
+	promises_go(s->host->promises);
 	if (r < 0) {
 		engine_warn(&task->engine,
 			    "comparing clone '%s' with what it was before the run: %s, continuing",
@@ -389,7 +392,9 @@ static int stage_named(struct task *task, const struct stage_options *o, struct 
 	CLEANUP(clone_done) struct clone clone = { 0 };
 	CLEANUP(project_done) struct project project = { 0 };
 	char message[64];
-	const struct engine_take_options options = { .clone = o->clone, .message = message };
+	const struct engine_take_options options = { .clone = o->clone,
+						     .message = message,
+						     .lazy = true };
 	struct held held = { 0 };
 	int r;
 
@@ -415,6 +420,7 @@ static int stage_named(struct task *task, const struct stage_options *o, struct 
 	s->before = held.root;
 	s->remove = o->remove;
 	memcpy(ret->before, taken.snapshot.id, sizeof(ret->before));
+	memcpy(s->snapshot, taken.snapshot.id, sizeof(s->snapshot));
 	ret->clone = strdup(o->clone);
 	ret->project = TAKE_PTR(project.path);
 	if (!ret->clone)

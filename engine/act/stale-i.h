@@ -10,7 +10,10 @@
 #include "engine/host/task-i.h"
 #include "snapshot/diff/changes.h"
 
-/* The names that differ between two roots, by path and bounded, and how many there are. */
+/*
+ * The names that differ between two roots, by path and bounded, and how many there are.  Where one may
+ * name promises, the caller has called promises_stay() (promises-i.h) before it found them.
+ */
 NODISCARD int stale_compare(struct task *task, const struct object_id *from,
 			    const struct object_id *to, struct engine_paths *ret,
 			    struct changes *ret_counts, struct err *err);

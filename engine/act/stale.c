@@ -48,12 +48,21 @@ static int by_path(const void *a, const void *b)
 	return order != 0 ? order : (y->status == 'D') - (x->status == 'D');
 }
 
+/* One that was lost, or that nobody knows of, equals itself alone. */
+static int keep(const struct object_id *promise, struct content *ret, void *ctx, struct err *err)
+{
+	int r = promises_keep(promise, ret, ctx, err);
+
+	return r == -EIO || r == -ESTALE ? 0 : r < 0 ? r : 1;
+}
+
 static int find_names(struct task *task, const struct object_id *from, const struct object_id *to,
 		      struct names *n, struct err *err)
 {
 	int r = object_id_equal(from, to)
 		    ? 0
-		    : changes_each(task->engine.store, from, to, add_name, n, err);
+		    : changes_each_kept(task->engine.store, from, to, keep, task->host->promises,
+					add_name, n, err);
 
 	if (r < 0)
 		return r;

@@ -298,9 +298,11 @@ static int take_project(struct taking *t, struct err *err)
 	CLEANUP(turn_give_p) struct turn *turn = NULL;
 	CLEANUP(batch_end_p) struct batch *b = NULL;
 	struct task *task = t->task;
-	int r;
+	int r = 0;
 
-	r = choose_project(t, err);
+	if (t->options->lazy)
+		r = promises_await_room(task->host->promises, task, &t->options->watch, err);
+	r = r < 0 ? r : choose_project(t, err);
 	if (r < 0)
 		return r;
 	r = adopt_moved(t, err);
@@ -401,7 +403,7 @@ static int take_clone_now(struct taking *t, bool settled, struct err *err)
 		t->is_same = true;
 		return 0;
 	}
-	if (!settled && promises_open(h->promises))
+	if (!settled && !t->options->lazy && promises_open(h->promises))
 		return 1;
 	if (!live)
 		return take_stored(t, err);

@@ -31,7 +31,7 @@ struct engine_take_options {
 	const char *tag;      /* NULL: none */
 	const char *meta;     /* labels (meta.h); NULL: none */
 	bool skip_unreadable; /* of a project: leave out what cannot be read, and tell it */
-	bool lazy;            /* of a project: files may be read later (docs/design/lazy.md) */
+	bool lazy;            /* files may be read later (docs/design/lazy.md) */
 	/* Nobody asked for it.  The newest serves if it shows the same, in the same session and turn. */
 	bool automatic;
 	/* Of `/`: mounts below it that belong to it, each with all below; others are left out. */

@@ -11,14 +11,17 @@ static void stage_options_done(struct stage_options *o)
 	fields_done(&wire_stage_options, o);
 }
 
-/* A lazy one is there before all files are read; what it changed is counted after that. */
+/*
+ * A lazy one is there before all files are read.  So is a clone with a name, but without a snapshot of it
+ * nobody could tell later what it was before the run.
+ */
 static int begin(struct task *task, const struct stage_options *o, struct stage *ret,
 		 struct err *err)
 {
 	struct promises *p = task->host->promises;
 	int r;
 
-	if (o->lazy && !o->clone)
+	if (o->clone ? !o->no_snapshot : o->lazy)
 		return stage_begin(task, o, ret, err);
 	r = promises_enter(p, task, &o->watch, err);
 	if (r < 0)

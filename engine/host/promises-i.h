@@ -36,6 +36,10 @@ NODISCARD int promises_recover(struct promises *p, struct err *err);
 
 /* --- a new capture ------------------------------------------------------------------------ */
 
+/* Wait while too many captures are under way to begin another one.  The caller holds no turn. */
+NODISCARD int promises_await_room(struct promises *p, const struct task *task,
+				  const struct engine_watch *watch, struct err *err);
+
 /*
  * May one promise bytes now?  Not while somebody relies on there being no promises.  If so, one of the
  * two that follow must be called.

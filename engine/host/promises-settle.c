@@ -31,8 +31,8 @@ struct settling {
 	struct settle *settle; /* owned */
 	/*
 	 * The capture's, and those made of it, of any generation: a clone that gets a git directory of
-	 * its own starts from such a one.  No other can name a promise, as whoever takes one waits for
-	 * the end.
+	 * its own starts from such a one, and a run in a clone begins with one.  No other can name a
+	 * promise, as whoever takes one waits for the end.
 	 */
 	struct catalog_id *snapshots; /* owned */
 	size_t n_snapshots, cap_snapshots;
@@ -93,14 +93,21 @@ static bool is_noted(const struct settling *s, const struct catalog_id *id)
 	return false;
 }
 
+/* A parent may have been removed; a clone's base is there as long as the clone's snapshots. */
+static bool comes_from(const struct settling *s, const struct snapshot *one)
+{
+	const struct catalog_id *origin = &s->p->record.snapshot;
+
+	return catalog_id_same(&one->id, origin) || catalog_id_same(&one->parent, origin) ||
+	       catalog_id_same(&one->base, origin) || is_noted(s, &one->parent) ||
+	       is_noted(s, &one->base);
+}
+
 static int note_snapshot(const struct snapshot *one, void *ctx, struct err *err)
 {
 	struct settling *s = ctx;
-	const struct catalog_id *origin = &s->p->record.snapshot;
 
-	if (is_noted(s, &one->id) ||
-	    (!catalog_id_same(&one->id, origin) && !catalog_id_same(&one->parent, origin) &&
-	     !is_noted(s, &one->parent)))
+	if (is_noted(s, &one->id) || !comes_from(s, one))
 		return 0;
 	if (!VEC_ROOM(s->snapshots, s->n_snapshots, s->cap_snapshots))
 		return err_nomem(err);

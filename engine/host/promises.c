@@ -14,6 +14,8 @@
 #include "engine/host/promising-i.h"
 
 #define TELL_MS 100
+#define OPEN_MAX \
+	4 /* captures under way before another one waits: each has its list of files in memory */
 
 /* lock held */
 void promises_wait_ms(struct promises *p, unsigned ms)
@@ -334,13 +336,25 @@ static int tell(struct promises *p, const struct promising *c, const struct task
 	return r;
 }
 
-static int enter_locked(struct promises *p, const struct task *task,
-			const struct engine_watch *watch, bool despite, struct err *err)
+/* lock held */
+static size_t count_open(const struct promises *p)
+{
+	size_t n = p->beginning;
+
+	for (const struct promising *c = p->first; c; c = c->after)
+		n += !c->ended;
+	return n;
+}
+
+/* Wait until fewer than `most` are under way. */
+static int wait_locked(struct promises *p, const struct task *task,
+		       const struct engine_watch *watch, bool despite, size_t most, struct err *err)
 {
 	struct promising *c;
 	int r;
 
-	while ((c = find_open(p)) || p->beginning > 0) {
+	while (count_open(p) >= most) {
+		c = find_open(p);
 		if (c && !c->started && p->beginning == 0 && !p->ending) {
 			c->stuck = (struct err){ 0 };
 			start_thread(c);
@@ -357,24 +371,37 @@ static int enter_locked(struct promises *p, const struct task *task,
 			return r;
 		promises_wait_ms(p, TELL_MS);
 	}
-	p->inside++;
 	return 0;
+}
+
+static int enter(struct promises *p, const struct task *task, const struct engine_watch *watch,
+		 bool despite, struct err *err)
+{
+	LOCKED(&p->lock);
+	int r = wait_locked(p, task, watch, despite, 1, err);
+
+	p->inside += r >= 0;
+	return r;
+}
+
+int promises_await_room(struct promises *p, const struct task *task,
+			const struct engine_watch *watch, struct err *err)
+{
+	LOCKED(&p->lock);
+
+	return wait_locked(p, task, watch, false, OPEN_MAX, err);
 }
 
 int promises_enter(struct promises *p, const struct task *task, const struct engine_watch *watch,
 		   struct err *err)
 {
-	LOCKED(&p->lock);
-
-	return enter_locked(p, task, watch, false, err);
+	return enter(p, task, watch, false, err);
 }
 
 int promises_enter_despite(struct promises *p, const struct task *task,
 			   const struct engine_watch *watch, struct err *err)
 {
-	LOCKED(&p->lock);
-
-	return enter_locked(p, task, watch, true, err);
+	return enter(p, task, watch, true, err);
 }
 
 void promises_leave(struct promises *p)

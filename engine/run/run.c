@@ -143,7 +143,7 @@ static struct stage_options staging_of(const struct running *r)
 		.run = r->run.id,
 		.clone = o->clone,
 		.from = r->root_from[0] ? r->root_from : o->from,
-		.lazy = o->lazy,
+		.lazy = o->lazy || o->root,
 		.keep = o->keep,
 		.strict = o->strict,
 		.wait = o->waits && !o->keep,

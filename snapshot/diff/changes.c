@@ -105,11 +105,17 @@ static int report_change(const struct diff_entry *e, void *ctx, struct err *err)
 	return r == 0 && e->after ? tell_side(w, e->path, e->after, 'A', err) : r;
 }
 
+int changes_each_kept(struct store *s, const struct object_id *from, const struct object_id *to,
+		      diff_kept_fn kept, void *kept_ctx, changes_fn fn, void *ctx, struct err *err)
+{
+	CLEANUP(each_done) struct each w = { .fn = fn, .ctx = ctx };
+	const struct diff_options options = { .deep = true, .kept = kept, .kept_ctx = kept_ctx };
+
+	return diff_walk(s, from, to, &options, report_change, &w, err);
+}
+
 int changes_each(struct store *s, const struct object_id *from, const struct object_id *to,
 		 changes_fn fn, void *ctx, struct err *err)
 {
-	CLEANUP(each_done) struct each w = { .fn = fn, .ctx = ctx };
-
-	return diff_walk(s, from, to, &(struct diff_options){ .deep = true }, report_change, &w,
-			 err);
+	return changes_each_kept(s, from, to, NULL, NULL, fn, ctx, err);
 }

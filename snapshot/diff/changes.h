@@ -9,6 +9,7 @@
 
 #include "cowfs/store/object.h"
 #include "cowfs/store/store.h"
+#include "snapshot/diff/diff.h"
 
 struct changes {
 	uint64_t added, modified, deleted;
@@ -31,3 +32,8 @@ NODISCARD int changes_count_without(struct store *s, const struct object_id *fro
 typedef int (*changes_fn)(const char *path, char status, void *ctx, struct err *err);
 NODISCARD int changes_each(struct store *s, const struct object_id *from,
 			   const struct object_id *to, changes_fn fn, void *ctx, struct err *err);
+
+/* The same, and `kept` knows what promises became (diff.h). */
+NODISCARD int changes_each_kept(struct store *s, const struct object_id *from,
+				const struct object_id *to, diff_kept_fn kept, void *kept_ctx,
+				changes_fn fn, void *ctx, struct err *err);

@@ -114,25 +114,61 @@ static void pop(struct walk *w)
 
 /* --- comparing -------------------------------------------------------------------------- */
 
-static bool content_differs(const struct tree_entry *a, const struct tree_entry *b)
+/* Of a file; one that was lost stays a promise. */
+static int find_content(const struct walk *w, const struct tree_entry *e, struct content *ret,
+			struct err *err)
 {
-	if (S_ISREG(a->mode)) {
-		struct content x = tree_entry_content(a), y = tree_entry_content(b);
+	struct content kept;
+	int r;
 
-		return !content_equal(&x, &y);
-	}
+	*ret = tree_entry_content(e);
+	if (e->form != TREE_LAZY || !w->options->kept)
+		return 0;
+	r = w->options->kept(&e->id, &kept, w->options->kept_ctx, err);
+	if (r > 0)
+		*ret = kept;
+	return r < 0 ? r : 0;
+}
+
+/* 1 if they differ. */
+static int compare_files(const struct walk *w, const struct tree_entry *a,
+			 const struct tree_entry *b, struct err *err)
+{
+	struct content x = tree_entry_content(a), y = tree_entry_content(b);
+	int r;
+
+	if (content_equal(&x, &y))
+		return 0;
+	if (a->size != b->size || (a->form != TREE_LAZY && b->form != TREE_LAZY))
+		return 1;
+	r = find_content(w, a, &x, err);
+	r = r < 0 ? r : find_content(w, b, &y, err);
+	return r < 0 ? r : !content_equal(&x, &y);
+}
+
+/* 1 if they differ. */
+static int compare_content(const struct walk *w, const struct tree_entry *a,
+			   const struct tree_entry *b, struct err *err)
+{
+	if (S_ISREG(a->mode))
+		return compare_files(w, a, b, err);
 	return a->rdev != b->rdev || a->target_len != b->target_len ||
 	       (a->target_len > 0 && memcmp(a->target, b->target, a->target_len) != 0);
 }
 
-static unsigned compare(const struct walk *w, const struct diff_entry *e)
+static int compare(const struct walk *w, const struct diff_entry *e, unsigned *ret, struct err *err)
 {
 	const struct tree_entry *a = e->before, *b = e->after;
 	unsigned what = 0;
+	int r;
 
+	*ret = DIFF_TYPE;
 	if ((a->mode & S_IFMT) != (b->mode & S_IFMT))
-		return DIFF_TYPE;
-	if (a->form != TREE_DIR && content_differs(a, b))
+		return 0;
+	r = a->form != TREE_DIR ? compare_content(w, a, b, err) : 0;
+	if (r < 0)
+		return r;
+	if (r > 0)
 		what |= DIFF_CONTENT;
 	if (a->mode != b->mode)
 		what |= DIFF_MODE;
@@ -148,7 +184,8 @@ static unsigned compare(const struct walk *w, const struct diff_entry *e)
 	if (w->options->traces &&
 	    (a->ino != b->ino || a->ctime_s != b->ctime_s || a->ctime_ns != b->ctime_ns))
 		what |= DIFF_TRACE;
-	return what;
+	*ret = what;
+	return 0;
 }
 
 static const struct tree_entry *dir_of(const struct tree_entry *e)
@@ -198,10 +235,12 @@ static int report_name(struct walk *w, const struct tree_entry *old, const struc
 	}
 	told.before = old ? &e[OLD] : NULL;
 	told.after = new ? &e[NEW] : NULL;
-	told.what = told.before && told.after ? compare(w, &told) : 0;
-	if (told.before && told.after && told.what == 0)
-		return 0;
-	return w->fn(&told, w->ctx, err);
+	if (!told.before || !told.after)
+		return w->fn(&told, w->ctx, err);
+	r = compare(w, &told, &told.what, err);
+	if (r < 0)
+		return err_wrap(err, r, "'%s'", told.path);
+	return told.what == 0 ? 0 : w->fn(&told, w->ctx, err);
 }
 
 /* The next name that either directory has. */

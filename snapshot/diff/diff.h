@@ -36,6 +36,10 @@ struct diff_entry {
 	unsigned what;                    /* enum diff_what; 0 if it came or went */
 };
 
+/* What a promise (docs/design/lazy.md) became: 1 and the content; 0: it was lost. */
+typedef int (*diff_kept_fn)(const struct object_id *promise, struct content *ret, void *ctx,
+			    struct err *err);
+
 struct diff_options {
 	bool mtimes; /* report a name that differs only in its mtime */
 	bool links;  /* and one whose other names changed */
@@ -45,6 +49,12 @@ struct diff_options {
 	 * whose summary counts its content.
 	 */
 	bool deep;
+	/*
+	 * NULL: a promise equals itself alone, so a file that one side promises and the other has
+	 * differs.  Asked of files that could be equal.
+	 */
+	diff_kept_fn kept;
+	void *kept_ctx;
 };
 
 /*

@@ -689,37 +689,100 @@ def the_project_may_go_and_what_was_read_stays(w):
     assert unreadable(path / "d" / "f3")
 
 
+# What is only read, rewritten with the same bytes, or replaced by a twin, has not changed.
+BUSY = """cat d/f5 big sparse link; echo new > d/f6; rm d/f7; mv d/f8 d/f9; cp d/f11 d/same; mv d/same d/f11
+          mv twin2 twin1; chmod 755 d/f12; cat d/f14 > d/copy; : > d/f15"""
+DONE = {("M", "d/f6"), ("D", "d/f7"), ("D", "d/f8"), ("M", "d/f9"), ("D", "twin2"), ("M", "d/f12"),
+        ("A", "d/copy"), ("M", "d/f15")}
+
+
+def lazy_run(w, *words):
+    got = w.ok("run", "--json", "--env", "ASAN_OPTIONS=detect_leaks=0", *words).json("snap.run/1")
+    return got, {(c["status"], c["path"]) for c in got["changed"]["paths"]}
+
+
+def plant_twins(w):
+    for name in ("twin1", "twin2"):
+        (w.project / name).write_text("the same\n")
+
+
 @test
-def a_run_begins_before_the_files_are_read(w):
+def a_run_begins_and_ends_before_the_files_are_read(w):
+    plant_twins(w)
     lazy = Lazy(w)
-    out = w.top / "out"
-    out.mkdir(mode=0o777)
-    words = ["--json", "--lazy", "--env", "ASAN_OPTIONS=detect_leaks=0", "--rw", str(out), "--", "sh", "-c",
-             f"cat d/f5 big > {out}/some; echo new > d/f6; rm d/f7; mv {out}/some {out}/read"]
-    for command in (["run"], ["try", "--discard"]):
-        with subprocess.Popen([SNAP, *command, *words], cwd=w.project, env=w.env,
-                              stdout=subprocess.PIPE) as run:
-            until = time.monotonic() + 60
-            while not (out / "read").exists():
-                assert run.poll() is None and time.monotonic() < until
-                time.sleep(0.01)
-            assert (out / "read").read_bytes() == \
-                (lazy.copy / "d" / "f5").read_bytes() + (lazy.copy / "big").read_bytes()
-            assert run.poll() is None  # its report needs all of it
-            lazy.release()
-            got = json.loads(run.communicate()[0])
-        assert run.returncode == 0, got
-        changed = got["changed"]
-        assert (changed["added"], changed["modified"], changed["deleted"]) == (0, 1, 1), got
-        # Once more, with files that were not captured as they are now.
-        for one in ("d/f5", "big", "d/f9"):
-            os.utime(lazy.project / one)
-        time.sleep(0.05)
-        lazy.hold()
-        (out / "read").unlink()
+    want = b"".join((lazy.copy / one).read_bytes() for one in ("d/f5", "big", "sparse", "link"))
+    (w.top / "want").write_bytes(want)
+    script = BUSY.replace(" link;", f" link | cmp - {w.top}/want || exit 9;")
+    got, changed = lazy_run(w, "--lazy", "--ro", str(w.top / "want"), "--", "sh", "-c", script)
+    assert got["exit_code"] == 0 and changed == DONE, (got, changed ^ DONE)
+    w.ok("try", "--discard", "--lazy", "--env", "ASAN_OPTIONS=detect_leaks=0", "--ro", str(w.top / "want"),
+         "--", "sh", "-c", script)
     assert not w.ok("-q", "list").out
+    # With all captured it is the same.
     lazy.release()
+    w.ok("gc")
+    got, changed = lazy_run(w, "--ro", str(w.top / "want"), "--", "sh", "-c", script)
+    assert got["exit_code"] == 0 and changed == DONE, (got, changed ^ DONE)
     w.snap("run", "--lazy", "nope", "--", "true").fails(2, "'--lazy'")
+    w.ok("check")
+
+
+@test
+def runs_in_a_lazy_clone_begin_and_end_before_the_files_are_read(w):
+    plant_twins(w)
+    lazy = Lazy(w)
+    path = lazy.clone()
+    _, changed = lazy_run(w, "try", "--", "sh", "-c", BUSY)
+    assert changed == DONE, changed ^ DONE
+    got, changed = lazy_run(w, "try", "--", "sh", "-c", "echo two > d/f6; rm d/f16; cat d/f17")
+    assert changed == {("M", "d/f6"), ("D", "d/f16")}, changed
+    assert not lazy.status()["complete"]
+    # The snapshot before the second one names promises, which outlive the daemon.
+    w.kill_daemon()
+    w.ok("mount", "try")
+    assert not lazy.status()["complete"]
+    assert lazy.finish()["lost"] == 0
+    assert w.ok("show", f"{got['before']}:d/f6").out == b"new\n"
+    for i in (0, 16, 17, 18, 39):
+        assert w.ok("show", f"{got['before']}:d/f{i}").out == (lazy.copy / "d" / f"f{i}").read_bytes(), i
+    w.ok("rollback", "try", got["before"], "--yes")
+    assert (path / "d" / "f16").read_bytes() == (lazy.copy / "d" / "f16").read_bytes()
+    assert (path / "big").read_bytes() == (lazy.copy / "big").read_bytes()
+    w.ok("check")
+
+
+@test
+def a_run_without_a_snapshot_in_a_lazy_clone_waits(w):
+    """Nothing could tell what the clone was before it."""
+    lazy = Lazy(w)
+    lazy.clone()
+    with subprocess.Popen([SNAP, "run", "--no-snapshot", "--json", "--env", "ASAN_OPTIONS=detect_leaks=0", "try",
+                           "--", "sh", "-c", "cat d/f5; rm d/f6"],
+                          cwd=w.project, env=w.env, stdout=subprocess.PIPE) as run:
+        try:
+            run.wait(0.5)
+            raise AssertionError("it did not wait")
+        except subprocess.TimeoutExpired:
+            lazy.release()
+        got = json.loads(run.communicate()[0])
+    assert [c["path"] for c in got["changed"]["paths"]] == ["d/f6"], got
+
+
+@test
+def a_fifth_lazy_capture_waits_for_one_of_the_others(w):
+    lazy = Lazy(w)
+    for i in range(4):
+        w.ok("snapshot", "--lazy", "-m", str(i))
+    with subprocess.Popen([SNAP, "snapshot", "--lazy", "-m", "4"], cwd=w.project, env=w.env,
+                          stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as fifth:
+        try:
+            fifth.wait(0.5)
+            raise AssertionError("it did not wait")
+        except subprocess.TimeoutExpired:
+            lazy.release()
+        assert fifth.wait() == 0
+    w.ok("gc")
+    w.ok("check")
 
 
 @test

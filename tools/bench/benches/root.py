@@ -62,6 +62,7 @@ def prompt(session):
     def ours(number):
         store = Store(session.arena, session.snapcow, f"root-store-{number}")
         first.add(OURS, store.timed(*run_words(str(source)), cwd="/"))
+        store.snap("gc", cwd="/")  # waits until all files are read
         again.add(OURS, store.timed(*run_words(str(source)), cwd="/"))
         store.snap("init", str(source), cwd="/")
         store.snap("clone", "-n", "box", cwd=source)
