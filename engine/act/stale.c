@@ -125,15 +125,31 @@ static uint64_t mark_both(struct names *a, struct names *b)
 
 /* --- clones ----------------------------------------------------------------------------- */
 
+/* A lazy capture that has ended since the snapshot was read gave it another root. */
+static int reread(struct task *task, const struct snapshot *s, struct object_id *ret,
+		  struct err *err)
+{
+	CLEANUP(snapshot_done) struct snapshot now = { 0 };
+	int r = engine_as_damage(err, snapshot_get(task->engine.store, &s->id, &now, err));
+
+	if (r >= 0)
+		*ret = now.root;
+	return r;
+}
+
 static int compare_clone(struct task *task, const struct snapshot *base, struct engine_clone *c,
 			 struct names *n, struct err *err)
 {
+	struct object_id root;
 	struct held held;
-	int r = hold_clone(task, c->name, &held, err);
+	int r;
 
-	if (r < 0)
-		return r;
-	r = find_names(task, &base->root, &held.root, n, err);
+	/* No lazy capture ends meanwhile. */
+	promises_stay(task->host->promises);
+	r = reread(task, base, &root, err);
+	r = r < 0 ? r : hold_clone(task, c->name, &held, err);
+	r = r < 0 ? r : find_names(task, &root, &held.root, n, err);
+	promises_go(task->host->promises);
 	if (r < 0)
 		return r;
 	c->compared = true;
@@ -147,15 +163,18 @@ static int compare_project(struct task *task, const struct project *project,
 			   const struct snapshot *base, const struct engine_watch *watch,
 			   struct engine_stale *stale, struct names *n, struct err *err)
 {
+	struct object_id root;
 	struct held held;
 	int r = hold_project(task, project, watch, &held, err);
 
+	r = r < 0 ? r : reread(task, base, &root, err);
 	if (r < 0)
 		return r;
 	n->store = task->engine.store;
-	n->from = base->clone ? &base->root : NULL;
+	n->from = base->clone ? &root : NULL;
 	n->to = &held.root;
-	r = find_names(task, &base->root, &held.root, n, err);
+	r = find_names(task, &root, &held.root, n, err);
+	n->from = n->to = NULL;
 	if (r < 0)
 		return r;
 	stale->known = true;

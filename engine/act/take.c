@@ -503,8 +503,19 @@ static int describe(struct taking *t, struct engine_taken *ret, struct err *err)
 	return r >= 0 && t->options->tag ? tag_append(&ret->snapshot, t->options->tag, err) : r;
 }
 
+/* A lazy capture that has ended since gave it another root. */
+static int reread(struct store *store, struct snapshot *s, struct err *err)
+{
+	CLEANUP(snapshot_done) struct snapshot now = { 0 };
+	int r = snapshot_get(store, &s->id, &now, err);
+
+	if (r >= 0)
+		s->root = now.root;
+	return r;
+}
+
 /* The snapshot is taken, so a parent that cannot be read is only a warning. */
-static void compare(const struct taking *t, struct engine_taken *taken)
+static void compare(struct taking *t, struct engine_taken *taken)
 {
 	struct changes changes = { 0 };
 	struct err err = { 0 };
@@ -512,7 +523,8 @@ static void compare(const struct taking *t, struct engine_taken *taken)
 	if (catalog_id_is_zero(&t->parent.id) || promises_open(t->task->host->promises))
 		return;
 	if (!t->is_same &&
-	    changes_count(t->store, &t->parent.root, &t->snapshot.root, &changes, &err) < 0) {
+	    (reread(t->store, &t->parent, &err) < 0 || reread(t->store, &t->snapshot, &err) < 0 ||
+	     changes_count(t->store, &t->parent.root, &t->snapshot.root, &changes, &err) < 0)) {
 		engine_warn(&t->task->engine, "comparing with the snapshot before: %s, continuing",
 			    err.msg);
 		return;
