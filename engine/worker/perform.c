@@ -312,8 +312,11 @@ static int work(struct engine *e, const char *remote, const struct ticket *t, co
 	r = run(e, t, profile, from, out_fd, err_fd, &waits, &ran, err);
 	if (r < 0)
 		return r;
+	/* Of what the command wrote, some may have died with cowfsd. */
+	if (!ran.compared)
+		return err_set(err, -EAGAIN, "cowfsd could not tell what the command changed");
 	r = describe(res, &ran, profile, err);
-	if (r == 0 && waits && (!ran.compared || ran.added + ran.modified + ran.deleted > 0))
+	if (r == 0 && waits && ran.added + ran.modified + ran.deleted > 0)
 		r = push(e, remote, t, id, ran.clone, res, err);
 	if (r == 0 && waits)
 		r = engine_waiting_discard(waits, err);

@@ -16,7 +16,7 @@ from pathlib import Path
 from remotetest import CLIENT  # noqa: F401  (finds the modules below)
 from natstest import PATIENCE, Between, Client, Nats, Worker, needs
 from servers import Fault, Proxy, Registry, make_certificate, missing
-from snaptest import SNAP, Skip, main, needs_fuse, test
+from snaptest import SNAP, Skip, gone, main, needs_fuse, test
 
 
 def depot(w):
@@ -129,6 +129,32 @@ def an_interrupted_caller_cancels_the_run_wherever_it_is(w):
         waiting.communicate(timeout=PATIENCE)
         assert client.messages("SNAPCOW_TICKETS") == 0
         client.close()
+
+
+def kill_daemon(worker):
+    """kill -9 of the worker's cowfsd, and of its keeper first."""
+    store = os.fsencode(worker.env["SNAPCOW_STORE"])
+    for name in (b"cowfsd-keep", b"cowfsd"):
+        for pid in worker.world.daemons(name):
+            if Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")[1].startswith(store):
+                os.kill(pid, signal.SIGKILL)
+                assert gone(pid, 20)
+
+
+@test
+def a_run_whose_cowfsd_died_is_no_result_but_begins_again(w):
+    needs_fuse()
+    with Nats(w.top / "nats") as nats, Worker(w, nats, depot(w)) as worker:
+        caller = start(w, nats, "sh", "-c", f"echo x > made; echo begun; sleep {HOLD}; echo over")
+        assert caller.stdout.readline() == b"begun\n"
+        kill_daemon(worker)
+        stop_sleep()
+        worker.wait("taken", 2)
+        stop_sleep()
+        ended(caller, 0)
+        done = worker.wait("done")
+        assert (done["outcome"], done["attempt"]) == ("exit", 2), done
+        assert w.ok("show", f"run/{done['ticket'][:12]}:made").out == b"x\n"
 
 
 @test
