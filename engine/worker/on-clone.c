@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,6 +15,7 @@
 #include "engine/worker/posted-i.h"
 
 #define PATIENCE_MS UINT64_C(120000) /* with a server that restarts */
+#define PAUSE_MS    1000
 #define TURNS_MAX   64
 
 struct errand {
@@ -26,6 +28,7 @@ struct errand {
 	struct buf text;        /* of the ticket */
 	char id[QUEUE_ID_SIZE];
 	unsigned turn;
+	bool is_gone; /* the remote no longer has what the command left */
 	struct posted posted;
 };
 
@@ -196,43 +199,63 @@ static int post(struct errand *d, struct err *err)
 
 /* --- what it left ------------------------------------------------------------------------- */
 
-/* The clone holds it now, and needs neither the snapshot nor what the remote has of it. */
-static void forget(struct errand *d, const char *tag)
+static void drop(struct errand *d, const char *tag)
 {
 	char id[ENGINE_ID_SIZE];
 	struct err why = { 0 };
 
 	if (engine_remove_snapshot(d->p->engine, tag, true, id, &why) < 0)
 		log_warn("%s, continuing", why.msg);
-	on_forget(&d->target, d->id, d->posted.result.snapshot, d->on->manifest);
 }
 
-static int fetch(struct errand *d, struct err *err)
+static bool is_transient(int r)
 {
-	CLEANUP(engine_fetched_done) struct engine_fetched got = { 0 };
-	CLEANUP(engine_rolled_done) struct engine_rolled rolled = { 0 };
-	AUTO_FREE char *from = NULL, *tag = NULL;
-	struct engine_fetch_options f = { .manifest = d->posted.result.snapshot,
+	return r == -EAGAIN || r == -ECONNREFUSED || r == -ECONNRESET || r == -EHOSTUNREACH ||
+	       r == -ENETUNREACH || r == -ETIMEDOUT;
+}
+
+/* False if we are asked to end. */
+static bool pause_before_try(const struct errand *d)
+{
+	struct pollfd fd = { .fd = d->p->stop_fd, .events = POLLIN };
+
+	return poll(&fd, 1, PAUSE_MS) == 0;
+}
+
+/* Patient with a remote that is away for a while, as with the queue. */
+static int fetch(struct errand *d, const char *tag, struct engine_fetched *ret, struct err *err)
+{
+	const uint64_t began = engine_clock_ms();
+	AUTO_FREE char *from = NULL;
+	struct engine_fetch_options f = { .tag = tag,
+					  .manifest = d->posted.result.snapshot,
 					  .base_manifest = d->on->manifest,
 					  .base_snapshot = d->on->snapshot };
-	struct engine_rollback_options o = { .first = d->p->run->clone, .clone_only = true };
 	int r = text_set(&from, err, "%s:result-%.32s", target_remote(&d->target), d->id);
 
-	if (r == 0)
-		r = text_set(&tag, err, "run/%.12s", d->id);
 	if (r < 0)
 		return r;
 	f.from = from;
-	f.tag = tag;
-	r = engine_fetch(d->p->engine, &f, &got, err);
+	do
+		r = engine_fetch(d->p->engine, &f, ret, err);
+	while (is_transient(r) && engine_clock_ms() - began < PATIENCE_MS && pause_before_try(d));
+	return r;
+}
+
+/* The clone holds it then, and needs neither the snapshot nor what the remote has of it. */
+static int fill_clone(struct errand *d, const char *tag, const char *snapshot, struct err *err)
+{
+	CLEANUP(engine_rolled_done) struct engine_rolled rolled = { 0 };
+	const struct engine_rollback_options o = { .first = d->p->run->clone,
+						   .second = snapshot,
+						   .clone_only = true };
+	int r = engine_rollback(d->p->engine, &o, &rolled, err);
+
+	drop(d, tag);
 	if (r < 0)
 		return r;
-	d->p->run->machine.received = got.bytes_received;
-	o.second = got.snapshot.id;
-	r = engine_rollback(d->p->engine, &o, &rolled, err);
-	if (r == 0)
-		forget(d, tag);
-	return r < 0 ? r : 0;
+	on_forget(&d->target, d->id, d->posted.result.snapshot, d->on->manifest);
+	return 0;
 }
 
 static bool is_death(int r)
@@ -240,20 +263,40 @@ static bool is_death(int r)
 	return r == -ECONNRESET || r == -EIO || r == -EPIPE;
 }
 
-/* -EAGAIN: there is nothing to fetch any more, and it is to run again. */
+/* What can be had when the arm is tried again: the ticket has its result, and does not run once more. */
+static int lose(struct errand *d, const struct err *why, struct err *err)
+{
+	d->p->run->state = ENGINE_RUN_LOST;
+	return text_set(&d->p->run->problem, err, "%s", why->msg);
+}
+
 static int take(struct errand *d, struct err *err)
 {
+	CLEANUP(engine_fetched_done) struct engine_fetched got = { 0 };
 	struct engine_run *run = d->p->run;
+	AUTO_FREE char *tag = NULL;
 	struct err why = { 0 };
-	int r = d->posted.result.snapshot ? fetch(d, &why) : 0;
+	int r;
 
-	if (r == -ENOENT)
-		return -EAGAIN;
-	if (r < 0 && !is_death(r))
-		return err_set(err, r, "%s", why.msg);
-	run->compared = r == 0;
+	if (!d->posted.result.snapshot) {
+		run->compared = true;
+		return 0;
+	}
+	r = text_set(&tag, err, "run/%.12s", d->id);
 	if (r < 0)
-		run->state = ENGINE_RUN_LOST;
+		return r;
+	r = fetch(d, tag, &got, &why);
+	d->is_gone = r == -ENOENT;
+	if (r < 0)
+		return is_transient(r) || is_death(r) ? lose(d, &why, err)
+						      : err_set(err, r, "%s", why.msg);
+	run->machine.received = got.bytes_received;
+	r = fill_clone(d, tag, got.snapshot.id, &why);
+	/* -ENOENT: somebody removed the clone. */
+	if (r < 0)
+		return r == -ENOENT || is_death(r) ? lose(d, &why, err)
+						   : err_set(err, r, "%s", why.msg);
+	run->compared = true;
 	return 0;
 }
 
@@ -323,10 +366,11 @@ static int perform(struct engine_performing *p, void *ctx, struct err *err)
 		r = post(&d, err);
 		if (r == 0)
 			r = judge(&d, err);
-		if (r != -EAGAIN || !d.posted.is_over)
+		if (!d.is_gone)
 			break;
 		posted_done(&d.posted);
 		d.posted = (struct posted){ 0 };
+		d.is_gone = false;
 		d.turn++;
 		r = 0;
 	}

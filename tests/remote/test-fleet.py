@@ -13,7 +13,8 @@ from pathlib import Path
 
 from remotetest import CLIENT  # noqa: F401  (finds the modules below)
 from natstest import PATIENCE, Client, Nats, Worker, needs
-from snaptest import SNAP, main, needs_fuse, test
+from servers import Fault, Proxy, Registry, missing
+from snaptest import SNAP, Skip, main, needs_fuse, test
 
 MANY = 60 if os.environ.get("SNAP_TESTS_LONG") else 12
 
@@ -274,6 +275,46 @@ def a_result_that_is_gone_from_the_remote_is_made_again(w):
             told = w.ok("--json", "experiment", "resume", "gone").json("snap.experiment/1", "arms")
             assert told["arms"][0]["state"] == "passed" and told["arms"][0]["machine"]["ticket"] != ticket, told
             assert len(events(worker, "taken")) == 2, worker.events
+
+
+@test
+def a_remote_that_is_away_for_a_while_does_not_let_the_command_run_again(w):
+    needs_fuse()
+    if missing("docker-registry"):
+        raise Skip(missing("docker-registry"))
+    with Nats(w.top / "nats") as nats, Registry(w.top / "registry") as registry, Proxy(registry.port) as proxy:
+        url = f"oci://127.0.0.1:{proxy.port}/team/app"
+        caller = start(w, "experiment", "-n", "away", "--on", nats.url(), "--remote", url, "--arm", "a=echo 1 > made")
+        [(pid, ticket)] = wait_for(lambda: tickets(nats) == 1 and holding(w))
+        caller.kill()
+        caller.communicate()
+        os.kill(pid, signal.SIGKILL)
+        with Worker(w, nats, url) as worker:
+            worker.wait("done")
+            client = Client(nats)
+            # More often than one request is tried.
+            away = Fault("GET", "/manifests/" + client.result(ticket)["snapshot"], "status", 503, times=7)
+            client.close()
+            proxy.faults.append(away)
+            told = w.ok("--json", "experiment", "resume", "away").json("snap.experiment/1", "arms")
+            assert told["arms"][0]["state"] == "passed" and told["arms"][0]["machine"]["ticket"] == ticket, told
+            assert away.times == 0 and len(events(worker, "taken")) == 1, worker.events
+
+
+@test
+def a_clone_that_somebody_removed_is_made_again_and_the_command_does_not_run_again(w):
+    needs_fuse()
+    with Nats(w.top / "nats") as nats:
+        caller = start(w, *words(w, nats, "bare", ["a=echo 1 > made"]))
+        [(_, ticket)] = wait_for(lambda: tickets(nats) == 1 and holding(w))
+        w.ok("rm", "bare-a")
+        with Worker(w, nats, depot(w)) as worker:
+            out, _ = ended(caller, 0)
+            told = json.loads(out.splitlines()[-1])
+            assert told["arms"][0]["state"] == "passed" and told["arms"][0]["machine"]["ticket"] == ticket, told
+            assert len(events(worker, "taken")) == 1, worker.events
+        assert (w.store / "clones" / "bare-a" / "made").read_text() == "1\n"
+        assert [t for t in w.ok("tag").out.decode().split() if t.startswith("run/")] == []
 
 
 @test
