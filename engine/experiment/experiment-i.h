@@ -299,7 +299,7 @@ bool score_is_run(const struct engine_experiment *x);
 /* How often each score is taken if nobody says. */
 uint64_t score_rounds(const struct engine_experiment *x);
 
-/* Take all rounds of all arms that passed. */
+/* Take all rounds of all arms that passed.  1: something died meanwhile, and what is missing can be done again. */
 NODISCARD int score_take(struct work *w, struct err *err);
 
 /* The last line of the text, which is taken apart, that begins with a number; false: none does. */

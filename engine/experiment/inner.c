@@ -60,7 +60,7 @@ static bool has_passed(const struct engine_experiment *x)
 	return false;
 }
 
-/* -EAGAIN: something died while scores were taken, and what is missing can be done again. */
+/* 1: something died while scores were taken, and what is missing can be done again. */
 static int decide(struct work *inside, struct err *err)
 {
 	struct engine_experiment *x = inside->x;
@@ -72,9 +72,9 @@ static int decide(struct work *inside, struct err *err)
 	}
 	if (r >= 0)
 		r = score_take(inside, err);
-	if (r >= 0)
+	if (r == 0)
 		r = verdict_find(x, err);
-	if (r < 0)
+	if (r != 0)
 		return r;
 	x->state = ENGINE_EXPERIMENT_ENDED;
 	x->ended = engine_now();
@@ -106,8 +106,8 @@ int inner_settle(struct work *w, struct engine_arm *arm, bool idle, struct err *
 		return 0;
 	if (x->state != ENGINE_EXPERIMENT_ENDED)
 		r = decide(&inside, err);
-	if (r < 0)
-		return r == -EAGAIN ? 0 : r;
+	if (r != 0)
+		return r < 0 ? r : 0;
 	winner = x->winner ? engine_experiment_arm(x, x->winner) : NULL;
 	if (!winner) {
 		r = text_set(&arm->why, err, "nothing inside of it wins: %s", x->verdict);

@@ -3,6 +3,7 @@
  * together.  What is inside of an arm comes before arms that have not begun, so that what was begun ends first.
  */
 #include <errno.h>
+#include <poll.h>
 #include <stdlib.h>
 
 #include "base/sys.h"
@@ -157,6 +158,14 @@ static size_t list_active(struct work *w, struct runner *list, size_t n)
 	return n;
 }
 
+/* Nothing runs that could be waited for. */
+static int heed_stop(const struct work *w, struct err *err)
+{
+	struct pollfd fd = { .fd = w->stop_fd, .events = POLLIN };
+
+	return poll(&fd, 1, 0) > 0 ? err_set(err, -EINTR, "interrupted") : 0;
+}
+
 /* Wait until a run ends or it is time to tell; *ret are those that were waited for. */
 static int wait_active(struct work *w, const struct runner *list, size_t n, struct engine_runs *ret,
 		       struct err *err)
@@ -205,7 +214,7 @@ static int advance(struct work *w, size_t active, struct err *err)
 		return err_nomem(err);
 	n = list_active(w, list, 0);
 	/* Checks that are to run again after a death have not begun yet. */
-	r = n > 0 ? wait_active(w, list, n, &runs, err) : 0;
+	r = n > 0 ? wait_active(w, list, n, &runs, err) : heed_stop(w, err);
 	if (r < 0)
 		return r;
 	if (r > 0)

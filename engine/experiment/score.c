@@ -189,6 +189,7 @@ static int add_round(struct engine_arm *arm, double value, struct err *err)
 	return 0;
 }
 
+/* 1: see score_take(). */
 static int take_one(struct work *w, struct engine_arm *arm, bool counts, struct err *err)
 {
 	CLEANUP(engine_run_done) struct engine_run run = { 0 };
@@ -201,7 +202,7 @@ static int take_one(struct work *w, struct engine_arm *arm, bool counts, struct 
 		r = run_once(w, arm, &run, err);
 	if (arm_is_death(r) || (r >= 0 && arm_is_doubtful(w, arm, &run))) {
 		r = arm_check_again(w, arm, err);
-		return r < 0 ? r : -EAGAIN;
+		return r < 0 ? r : 1;
 	}
 	if (r < 0)
 		return r;
@@ -281,7 +282,7 @@ static int take_round(struct work *w, size_t round, bool warms, struct err *err)
 	int r = 0;
 
 	/* Another arm is first in each round. */
-	for (size_t i = 0; i < n && r >= 0; i++) {
+	for (size_t i = 0; i < n && r == 0; i++) {
 		struct engine_arm *arm = &w->x->arms[(i + round) % n];
 
 		if (arm->state != ENGINE_ARM_PASSED ||
@@ -309,7 +310,7 @@ int score_take(struct work *w, struct err *err)
 		return 0;
 	if (x->score == ENGINE_SCORE_TIME || x->score == ENGINE_SCORE_CPU)
 		r = take_round(w, 0, true, err);
-	for (size_t i = 0; i < x->rounds && r >= 0; i++)
+	for (size_t i = 0; i < x->rounds && r == 0; i++)
 		r = take_round(w, i, false, err);
-	return r < 0 ? r : sum_up_all(w, err);
+	return r != 0 ? r : sum_up_all(w, err);
 }

@@ -181,7 +181,7 @@ static void note_problem(struct work *w, int r, const struct err *err)
 	w->x->problem = strdup(err->msg);
 }
 
-/* -EAGAIN: something died while scores were taken, and what is missing can be done again. */
+/* 1: something died while scores were taken, and what is missing can be done again. */
 static int run_once(struct work *w, struct err *err)
 {
 	struct engine_experiment *x = w->x;
@@ -208,7 +208,7 @@ static int run_all(struct work *w, struct err *err)
 
 	do
 		r = run_once(w, err);
-	while (r == -EAGAIN);
+	while (r > 0);
 	return r;
 }
 

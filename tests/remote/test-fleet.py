@@ -13,7 +13,7 @@ from pathlib import Path
 
 from remotetest import CLIENT  # noqa: F401  (finds the modules below)
 from natstest import PATIENCE, Client, Nats, Worker, needs
-from servers import Fault, Proxy, Registry, missing
+from servers import Fake, Fault, Proxy, Registry, missing
 from snaptest import SNAP, Skip, main, needs_fuse, test
 
 MANY = 60 if os.environ.get("SNAP_TESTS_LONG") else 12
@@ -376,6 +376,17 @@ def names_that_tickets_left_go_by_gc_and_others_stay(w):
     assert sorted(names(w)) == sorted([left, young, mine]), names(w)
     w.ok("remote", "gc", depot(w), "--grace", "0")
     assert sorted(names(w)) == sorted([young, mine]), names(w)
+
+
+@test
+def a_registry_that_stays_busy_ends_the_experiment_and_says_why(w):
+    needs_fuse()
+    with Nats(w.top / "nats") as nats, Fake(lambda q, _: q.say(429, b"{}", Retry_After="100000")) as registry:
+        w.snap("-q", "experiment", "-n", "busy", "--on", nats.url(), "--remote", f"oci://127.0.0.1:{registry.port}/team/snaps",
+               "--arm", "a=true", "--arm", "b=true", timeout=60).fails(1, "arm 'a'", "429")
+        assert tickets(nats) == 0
+    assert b"busy" not in w.ok("experiment", "list", "--all").out, "nothing of it ran"
+    assert b"busy-" not in w.ok("list", "--all").out
 
 
 @test
