@@ -103,6 +103,13 @@ static int start_step(struct work *w, struct engine_arm *arm, const char *clone,
 	return r < 0 ? r : arm_start_run(w, arm, clone, NULL, command, err);
 }
 
+static void forget_checks(struct engine_arm *arm)
+{
+	for (size_t i = 0; i < arm->n_checks; i++)
+		free(arm->checks[i].command);
+	arm->n_checks = 0;
+}
+
 int arm_try_again(struct work *w, struct engine_arm *arm, const char *why, struct err *err)
 {
 	int r;
@@ -110,6 +117,7 @@ int arm_try_again(struct work *w, struct engine_arm *arm, const char *why, struc
 	inner_interrupt(w, arm);
 	arm_release(w, arm, false);
 	inner_forget(arm);
+	forget_checks(arm);
 	arm->now[0] = arm->result[0] = '\0';
 	arm->state = arm->attempts < ATTEMPTS_MAX ? ENGINE_ARM_WAITING : ENGINE_ARM_LOST;
 	if (arm->state == ENGINE_ARM_LOST) {
@@ -429,13 +437,6 @@ static int find_run(struct work *w, const struct engine_arm *arm, char ret[ENGIN
 			memcpy(ret, run->id, ENGINE_RUN_ID_SIZE);
 	}
 	return 0;
-}
-
-static void forget_checks(struct engine_arm *arm)
-{
-	for (size_t i = 0; i < arm->n_checks; i++)
-		free(arm->checks[i].command);
-	arm->n_checks = 0;
 }
 
 /* What the command left is a snapshot; its checks begin anew. */

@@ -348,6 +348,31 @@ def an_arm_whose_holder_is_killed_begins_again(w):
     assert process.returncode == 0 and got["winner"] == "a", got
 
 
+def at_second_check(w, but=None):
+    """The run of the second check once it is there, and that of the first."""
+    def look():
+        runs = [r["run"] for r in w.ok("ps", "--json").json("snap.ps/1")["runs"] if r["clone"] == "c-a.check"]
+        checks = arm(experiment(w, "show", "c"), "a")["checks"] if runs else []
+        return (runs[0], checks[0]["run"]) if len(checks) == 1 and runs[0] not in (but, checks[0]["run"]) else None
+    until(look)
+    return look()
+
+
+@live_test
+def checks_after_a_death_begin_with_the_first(w):
+    process = popen(w, "experiment", "--json", "-n", "c", "--arm", "a=echo a > a", "--check", "test -s a", "--check",
+                    "until [ -e stop ]; do sleep 0.05; done")
+    held, first = at_second_check(w)
+    pid = next(r["pid"] for r in w.ok("ps", "--json").json("snap.ps/1")["runs"] if r["run"] == held)
+    os.kill(pid, signal.SIGKILL)
+    assert gone(pid, 20)
+    again = at_second_check(w, but=held)[1]
+    w.ok("run", "--no-snapshot", "c-a.check", "--", "touch", "stop")
+    got = json.loads(process.communicate(timeout=60)[0])
+    assert process.returncode == 0 and got["winner"] == "a" and len(arm(got, "a")["checks"]) == 2, got
+    assert again != first, "it judged what the first attempt left"
+
+
 @live_test
 def the_death_of_the_daemon_loses_no_decision(w):
     process = popen(w, "experiment", "--json", "-n", "d", "--arm", "a=echo a > a; sleep 1; cat README.md",
