@@ -336,6 +336,9 @@ int transfer_run(struct transfer *t, struct err *err)
 	set_body(t, &rc);
 	SET(t, &rc, CURLOPT_ERRORBUFFER, detail);
 	SET(t, &rc, CURLOPT_URL, t->url);
+	/* In the clear it goes to this machine, and to no proxy. */
+	if (url_is_loopback(t->url))
+		SET(t, &rc, CURLOPT_NOPROXY, "*");
 	SET(t, &rc, CURLOPT_HTTPHEADER, lines.list);
 	if (rc != CURLE_OK)
 		return err_set(err, -ENOTSUP, "libcurl is too old or refuses an option: %s",

@@ -218,6 +218,13 @@ def a_host_elsewhere_is_spoken_to_by_https_unless_the_user_says_otherwise(w):
 
 
 @test
+def what_is_on_this_machine_is_not_asked_through_a_proxy(w):
+    with Fake(lambda q, _: q.say(200, {"tags": ["a"]})) as f:
+        status, _, err = Depot(w, f.port, "x").run("tags", http_proxy="http://127.0.0.1:1", all_proxy="http://127.0.0.1:1")
+        assert status == 0 and len(f.seen) == 1, err
+
+
+@test
 def a_rate_limits_what_moves(w):
     needs()
     with Registry(w.top / "registry") as r:
