@@ -109,7 +109,8 @@ static int may_reuse(struct engine *e, const char *remote, struct err *err)
 	return r < 0 ? r : r == 0;
 }
 
-static int fetch(struct engine *e, const char *remote, const struct ticket *t,
+/* 1 if it was here, which is not looked at with `anew`. */
+static int fetch(struct engine *e, const char *remote, const struct ticket *t, bool anew,
 		 char id[ENGINE_ID_SIZE], struct result *res, struct err *err)
 {
 	CLEANUP(engine_fetched_done) struct engine_fetched got = { 0 };
@@ -120,10 +121,10 @@ static int fetch(struct engine *e, const char *remote, const struct ticket *t,
 	if (r == 0)
 		r = text_set(&tag, err, TAG_PREFIX "%.*s", SHORT_HEX,
 			     t->snapshot + sizeof("sha256:") - 1);
-	if (r == 0)
+	if (r == 0 && !anew)
 		r = may_reuse(e, remote, err);
 	if (r < 0 || (r > 0 && find_here(e, tag, id)))
-		return r < 0 ? r : 0;
+		return r;
 	o.from = from;
 	o.tag = tag;
 	r = engine_fetch(e, &o, &got, err);
@@ -305,11 +306,17 @@ static int work(struct engine *e, const char *remote, const struct ticket *t, co
 	CLEANUP(engine_waiting_free_p) struct engine_waiting *waits = NULL;
 	CLEANUP(engine_run_done) struct engine_run ran = { 0 };
 	char from[ENGINE_ID_SIZE];
-	int r = fetch(e, remote, t, from, res, err);
+	int here = fetch(e, remote, t, false, from, res, err), r = here;
 
-	if (r < 0)
-		return r;
-	r = run(e, t, profile, from, out_fd, err_fd, &waits, &ran, err);
+	if (r >= 0)
+		r = run(e, t, profile, from, out_fd, err_fd, &waits, &ran, err);
+	/* Another slot may have tidied it away before there was a clone of it. */
+	if (r == -ENOENT && here > 0) {
+		engine_run_done(&ran);
+		r = fetch(e, remote, t, true, from, res, err);
+		if (r >= 0)
+			r = run(e, t, profile, from, out_fd, err_fd, &waits, &ran, err);
+	}
 	if (r < 0)
 		return r;
 	/* Of what the command wrote, some may have died with cowfsd. */
