@@ -137,6 +137,7 @@ struct engine_sent {
 	char *snapshot, *name; /* owned; here, and the name there */
 	char manifest[ENGINE_DIGEST_SIZE];
 	uint64_t sent, skipped; /* packed bytes; skipped: that were there already */
+	bool is_there; /* seen by this process: `remote gc` may have been there before it */
 };
 
 /* Where commands of arms run, if not here; checks and scores are always taken here. */

@@ -53,8 +53,10 @@ struct engine_push_options {
 	bool force;          /* move the name although it is not what was pushed or fetched last */
 	bool whole;          /* send all of it in new packs, not only what the remote lacks */
 	const char *base; /* a manifest there that it is like, for a name that is new; NULL: none */
-	uint64_t rate;    /* bytes a second at most; 0: no limit */
-	uint64_t jobs;    /* connections; 0: as many as may be */
+	/* If the name means it already, but was pushed longer ago: let it count as pushed now; 0: never. */
+	uint64_t renew_ms;
+	uint64_t rate; /* bytes a second at most; 0: no limit */
+	uint64_t jobs; /* connections; 0: as many as may be */
 	/* Keys of age or SSH, or files of some; none: as config.yaml says. */
 	const char *const *encrypt_to;
 	size_t n_encrypt_to;

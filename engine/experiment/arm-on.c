@@ -6,6 +6,7 @@
  * an experiment that was killed and is resumed finds the results that are there.
  */
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/path.h"
@@ -54,12 +55,23 @@ int arm_on_check(struct engine *e, struct engine_experiment *x, struct err *err)
 
 /* --- the state that it starts from ---------------------------------------------------------- */
 
-static const struct engine_sent *find_sent(const struct engine_fleet *on, const char *snapshot)
+static struct engine_sent *find_sent(const struct engine_fleet *on, const char *snapshot)
 {
 	for (size_t i = 0; i < on->n_sent; i++)
 		if (strcmp(on->sent[i].snapshot, snapshot) == 0)
 			return &on->sent[i];
 	return NULL;
+}
+
+static int take_sent(struct engine_sent *one, struct engine_pushed *pushed, struct err *err)
+{
+	free(one->name);
+	one->name = TAKE_PTR(pushed->name);
+	one->sent += pushed->bytes_sent;
+	one->skipped += pushed->bytes_skipped;
+	one->is_there = true;
+	memcpy(one->manifest, pushed->manifest, sizeof(one->manifest));
+	return one->snapshot ? 1 : err_nomem(err);
 }
 
 int arm_on_send(struct work *w, const struct engine_arm *arm, struct err *err)
@@ -68,24 +80,27 @@ int arm_on_send(struct work *w, const struct engine_arm *arm, struct err *err)
 	const struct on_place place = place_of(w->x);
 	const char *snapshot = arm_start(w, arm);
 	struct engine_fleet *on = &w->x->on;
-	struct engine_sent *one;
-	int r;
+	struct engine_sent *one = find_sent(on, snapshot);
+	int r = 0;
 
-	if (!on->queue || find_sent(on, snapshot))
+	if (!on->queue || (one && one->is_there))
 		return 0;
+	if (one)
+		r = on_place_has(w->engine, &place, one->manifest, err);
+	if (r > 0)
+		one->is_there = true;
+	if (r != 0)
+		return r < 0 ? r : 0;
 	r = on_place_send(w->engine, &place, snapshot, &w->options->watch, &pushed, err);
 	if (r < 0)
 		return r;
-	if (!VEC_ONE_MORE(on->sent, on->n_sent))
+	if (!one && !VEC_ONE_MORE(on->sent, on->n_sent))
 		return err_nomem(err);
-	one = &on->sent[on->n_sent];
-	*one = (struct engine_sent){ .snapshot = strdup(snapshot),
-				     .name = TAKE_PTR(pushed.name),
-				     .sent = pushed.bytes_sent,
-				     .skipped = pushed.bytes_skipped };
-	memcpy(one->manifest, pushed.manifest, sizeof(one->manifest));
-	on->n_sent++;
-	return one->snapshot ? 1 : err_nomem(err);
+	if (!one) {
+		one = &on->sent[on->n_sent++];
+		*one = (struct engine_sent){ .snapshot = strdup(snapshot) };
+	}
+	return take_sent(one, &pushed, err);
 }
 
 int arm_on_start(struct work *w, struct engine_arm *arm, const struct engine_run_options *options,

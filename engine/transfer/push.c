@@ -452,6 +452,13 @@ static void fill_answer(struct pushing *p, const struct digest *manifest, struct
 	ret->state = TAKE_PTR(p->hold.states[0].text);
 }
 
+static bool is_due(const struct pushing *p)
+{
+	const uint64_t ms = p->options->renew_ms;
+
+	return ms > 0 && engine_now() - p->told_before.pushed > (int64_t)ms * 1000000;
+}
+
 static int push(struct pushing *p, struct digest *ret_manifest, bool *ret_same, struct err *err)
 {
 	struct err ignored = { 0 };
@@ -471,7 +478,7 @@ static int push(struct pushing *p, struct digest *ret_manifest, bool *ret_same, 
 		return r;
 	*ret_same = p->before.n > 0 && p->packs == 0 &&
 		    digest_equal(&p->told.root, &p->told_before.root) && !p->options->message &&
-		    !p->options->sign;
+		    !p->options->sign && !is_due(p);
 	*ret_manifest = p->digest_like;
 	/* Our own copy of the config says nothing of theirs. */
 	r = *ret_same ? check_blob(p, p->depot, &p->before.config, "its config", err)

@@ -26,6 +26,10 @@ NODISCARD int on_place_send(struct engine *e, const struct on_place *place, cons
 			    const struct engine_watch *watch, struct engine_pushed *ret,
 			    struct err *err);
 
+/* Is what was sent still there?  1 or 0. */
+NODISCARD int on_place_has(struct engine *e, const struct on_place *place, const char *manifest,
+			   struct err *err);
+
 struct on_clone {
 	const struct on_place *place;
 	const char *snapshot;        /* that the clone holds */

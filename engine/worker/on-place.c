@@ -15,6 +15,7 @@
 #include "engine/worker/on-i.h"
 
 #define PUSH_TRIES 8
+#define RENEW_MS   (UINT64_C(86400) * 1000) /* a week before `remote gc` removes it */
 
 /* --- the remote --------------------------------------------------------------------------- */
 
@@ -102,7 +103,9 @@ static int choose_name(struct engine *e, const struct target *target, char **ret
 int on_push(struct engine *e, const struct target *target, const char *snapshot,
 	    const struct engine_watch *watch, struct engine_pushed *ret, struct err *err)
 {
-	struct engine_push_options o = { .state = snapshot, .force = true, .watch = *watch };
+	struct engine_push_options o = {
+		.state = snapshot, .force = true, .renew_ms = RENEW_MS, .watch = *watch
+	};
 	AUTO_FREE char *to = NULL;
 	int r = choose_name(e, target, &to, err);
 
@@ -123,6 +126,22 @@ int on_place_send(struct engine *e, const struct on_place *place, const char *sn
 	int r = on_choose_remote(e, place->remote, &target, err);
 
 	return r < 0 ? r : on_push(e, &target, snapshot, watch, ret, err);
+}
+
+int on_place_has(struct engine *e, const struct on_place *place, const char *manifest,
+		 struct err *err)
+{
+	CLEANUP(target_done) struct target target = { 0 };
+	CLEANUP(depot_close_p) struct depot *d = NULL;
+	CLEANUP(buf_done) struct buf text = BUF_INIT;
+	int r = on_choose_remote(e, place->remote, &target, err);
+
+	if (r < 0)
+		return r;
+	r = depot_open(target.url, NULL, &d, err);
+	if (r == 0)
+		r = d->ops->get_manifest(d, manifest, &text, err);
+	return r == -ENOENT ? 0 : r < 0 ? r : 1;
 }
 
 /* --- after a result ----------------------------------------------------------------------- */

@@ -390,6 +390,36 @@ def a_registry_that_stays_busy_ends_the_experiment_and_says_why(w):
 
 
 @test
+def what_a_new_ticket_names_stays_for_a_week(w):
+    needs_fuse()
+    with Nats(w.top / "nats") as nats, Worker(w, nats, depot(w)):
+        line = ["run", "--on", nats.url(), "--remote", depot(w), "--", "true"]
+        w.ok(*line)
+        [name] = names(w)
+        age(w, name, 9)
+        w.ok(*line)
+        w.ok("remote", "gc", depot(w), "--grace", "0")
+        assert names(w) == [name], names(w)
+
+
+@test
+def what_gc_removed_is_sent_again_when_an_experiment_is_resumed(w):
+    needs_fuse()
+    with Nats(w.top / "nats") as nats:
+        caller = start(w, *words(w, nats, "late", ["a=cat README.md > made"]))
+        [(pid, ticket)] = wait_for(lambda: tickets(nats) == 1 and holding(w))
+        caller.kill()
+        caller.communicate()
+        os.kill(pid, signal.SIGKILL)
+        age(w, names(w)[0], 9)
+        w.ok("remote", "gc", depot(w), "--grace", "0")
+        assert names(w) == [], names(w)
+        with Worker(w, nats, depot(w)):
+            told = w.ok("--json", "experiment", "resume", "late").json("snap.experiment/1", "arms")
+            assert told["arms"][0]["state"] == "passed" and told["arms"][0]["machine"]["ticket"] != ticket, told
+
+
+@test
 def what_cannot_be_asked_for_says_so(w):
     needs()
     line = ["experiment", "--arm", "a=true"]
