@@ -283,17 +283,19 @@ int schedule_arms(struct work *w, struct err *err)
 	int r = 0;
 
 	while (r >= 0) {
-		size_t active = count_active(x);
+		size_t active;
 
 		if (is_enough(x))
 			return schedule_stop(w, "enough arms have passed", err);
 		if (work_left(w) == 0)
 			return schedule_stop(w, "the time of the whole is up", err);
-		r = start_waiting(w, &active, err);
+		/* An arm goes on in the room of what was inside.  Who waits for the first run hears before that. */
+		r = w->began ? 0 : settle(w, err);
+		active = count_active(x);
+		if (r >= 0)
+			r = start_waiting(w, &active, err);
 		if (r >= 0)
 			r = tell_began(w, err);
-		if (r >= 0)
-			r = settle(w, err);
 		if (r == -ETIME)
 			return schedule_stop(w, "the time of the whole is up", err);
 		if (r < 0)

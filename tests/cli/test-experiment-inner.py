@@ -187,6 +187,14 @@ def arms_at_once_are_counted_at_all_levels(w):
 
 
 @live_test
+def an_arm_goes_on_in_the_room_of_what_was_inside(w):
+    plan(w, "alone", "arms: {b: echo b > n}\n")
+    got = experiment(w, "-n", "u", "--arm", "a=true", "--arm-file", "a=alone", "--arm", "e=sleep 1", "--jobs", "1",
+                     "--check", "sleep 0.1")
+    assert set(states(got).values()) == {"passed"} and most_at_once(w, "u") == 1, most_at_once(w, "u")
+
+
+@live_test
 def fewer_at_once_may_be_asked_for_inside(w):
     plan(w, "one", WIDE + "jobs: 1\n")
     experiment(w, "-n", "o", "--arm-file", "a=one", "--jobs", "4")
