@@ -162,6 +162,9 @@ NODISCARD int inner_complete(struct engine_experiment *x, struct err *err);
 /* How many arms there are at all levels. */
 size_t inner_count(const struct engine_experiment *x);
 
+/* Are there too many?  Asked whenever some were added, so that a small plan cannot become a huge one. */
+NODISCARD int inner_check_count(const struct engine_experiment *x, struct err *err);
+
 /* --- detach.c ------------------------------------------------------------------------------ */
 
 typedef int (*work_fn)(struct work *w, struct err *err);

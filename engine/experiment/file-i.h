@@ -80,7 +80,7 @@ NODISCARD int file_read_plan(struct file_source *src, struct yaml plan, struct e
 
 /* Read the files that plan what is inside of arms.  `profile` is that of all arms, NULL: the default. */
 NODISCARD int file_read_inside(struct engine *e, struct engine_experiment *x, const char *profile,
-			       size_t level, struct err *err);
+			       struct err *err);
 
 /* -EINVAL with "FILE:LINE:COLUMN: ...". */
 NODISCARD int file_complain(const struct file_source *src, struct yaml at, struct err *err,

@@ -228,8 +228,10 @@ static int apply_matrices(const struct file_source *src, struct engine_experimen
 	int r = 0;
 
 	for (size_t i = 0; i < src->n_arms && r >= 0; i++)
-		if (src->arms[i].inner)
+		if (src->arms[i].inner) {
 			r = apply_matrices(src->arms[i].inner, x->arms[i].inner, err);
+			r = r < 0 ? r : inner_check_count(x, err);
+		}
 	if (r < 0 || src->matrix.n == 0)
 		return r;
 	r = engine_matrix_apply(&src->matrix, x, err);
@@ -282,8 +284,9 @@ int engine_experiment_read(struct engine *e, const char *name, const char *profi
 	return read_named(e, name, profile, 0, x, err);
 }
 
-int file_read_inside(struct engine *e, struct engine_experiment *x, const char *profile,
-		     size_t level, struct err *err)
+static int read_inside(struct engine *e, const struct engine_experiment *whole,
+		       struct engine_experiment *x, const char *profile, size_t level,
+		       struct err *err)
 {
 	int r = 0;
 
@@ -299,8 +302,16 @@ int file_read_inside(struct engine *e, struct engine_experiment *x, const char *
 			r = read_named(e, name, above, level + 1, arm->inner, err);
 			if (r < 0)
 				return err_wrap(err, r, "arm '%s'", arm->name);
+			r = inner_check_count(whole, err);
 		}
-		r = file_read_inside(e, arm->inner, above, level + 1, err);
+		if (r >= 0)
+			r = read_inside(e, whole, arm->inner, above, level + 1, err);
 	}
 	return r;
+}
+
+int file_read_inside(struct engine *e, struct engine_experiment *x, const char *profile,
+		     struct err *err)
+{
+	return read_inside(e, x, x, profile, 0, err);
 }

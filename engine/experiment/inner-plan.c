@@ -137,14 +137,19 @@ static int check_level(const struct engine_experiment *x, size_t level, struct e
 	return r;
 }
 
+int inner_check_count(const struct engine_experiment *x, struct err *err)
+{
+	if (inner_count(x) <= ENGINE_ARMS_MAX)
+		return 0;
+	return err_set(err, -EINVAL, "with those inside of others there are more than %d arms",
+		       ENGINE_ARMS_MAX);
+}
+
 int inner_check(const struct engine_experiment *x, struct err *err)
 {
 	const int r = check_level(x, 0, err);
 
-	if (r < 0 || inner_count(x) <= ENGINE_ARMS_MAX)
-		return r;
-	return err_set(err, -EINVAL, "with those inside of others there are more than %d arms",
-		       ENGINE_ARMS_MAX);
+	return r < 0 ? r : inner_check_count(x, err);
 }
 
 /* --- what it has from the whole ------------------------------------------------------------ */

@@ -193,13 +193,15 @@ static char *name_of(const char *arm, const struct strlist *pairs)
 	return r >= 0 && buf_str(&b) ? strdup(buf_str(&b)) : NULL;
 }
 
+/* *all are those that there are by now at all levels. */
 static int add_arm(struct engine_experiment *x, const struct engine_arm *of,
-		   const struct strlist *pairs, struct err *err)
+		   const struct strlist *pairs, size_t *all, struct err *err)
 {
 	struct engine_arm *arm;
 	int r;
 
-	if (x->n_arms == ENGINE_ARMS_MAX)
+	*all += 1 + (of->n_inner > 0 ? inner_count(of->inner) : 0);
+	if (*all > ENGINE_ARMS_MAX)
 		return err_set(err, -EINVAL, "the matrix makes more than %d arms", ENGINE_ARMS_MAX);
 	if (!VEC_ONE_MORE(x->arms, x->n_arms))
 		return err_nomem(err);
@@ -240,7 +242,7 @@ int engine_matrix_apply(const struct engine_matrix *m, struct engine_experiment 
 {
 	CLEANUP(engine_experiment_done)
 	struct engine_experiment plain = { .arms = x->arms, .n_arms = x->n_arms };
-	size_t n;
+	size_t n, all = 0;
 	int r;
 
 	x->arms = NULL;
@@ -252,7 +254,7 @@ int engine_matrix_apply(const struct engine_matrix *m, struct engine_experiment 
 
 			r = combine(m, k, &pairs, err);
 			if (r >= 0 && !is_left_out(m, &pairs))
-				r = add_arm(x, &plain.arms[i], &pairs, err);
+				r = add_arm(x, &plain.arms[i], &pairs, &all, err);
 		}
 	if (r >= 0 && x->n_arms == 0)
 		return err_set(err, -EINVAL, "nothing is left of the matrix");

@@ -292,7 +292,7 @@ int plan_complete(struct engine *e, struct engine_experiment *x, struct err *err
 	if (r >= 0)
 		r = pick_owner(x, err);
 	if (r >= 0)
-		r = file_read_inside(e, x, x->profile, 0, err);
+		r = file_read_inside(e, x, x->profile, err);
 	if (r >= 0)
 		r = fix_state(e, &x->from, err);
 	if (r >= 0)

@@ -164,6 +164,18 @@ def what_is_wrong_inside_is_said_before_anything_is_done(w):
     many = "".join(f"      b{i}: 'true'\n" for i in range(500))
     plan(w, "p", "arms:\n" + "".join(f"  {a}:\n    experiment:\n     arms:\n{many}" for a in "xy"))
     w.snap("experiment", "p").fails(2, "more than 1000 arms")
+    # It is said when there are too many, not after all of them were made.
+    plan(w, "many", "arms:\n" + "".join(f"  b{i}: 'true'\n" for i in range(600)))
+    plan(w, "p", "arms: {x: {experiment: many}, y: {experiment: many}, z: {experiment: nope}}\n")
+    w.snap("experiment", "p").fails(2, "more than 1000 arms")
+    tens = "[0, 1, 2, 3, 4, 5, 6, 7, 8, 9]"
+    wide = f"{{run: 'true', matrix: {{a: {tens}, b: {tens}, c: [1, 2, 3, 4, 5, 6]}}}}"
+    plan(w, "p", f"arms:\n  x: {{experiment: {wide}}}\n  y: {{experiment: {wide}}}\n"
+         "  z: {experiment: {run: 'true', matrix: {a: [1]}, exclude: [{a: 1}]}}\n")
+    w.snap("experiment", "p").fails(2, "more than 1000 arms")
+    cube = f"matrix: {{a: {tens}, b: {tens}, c: {tens}}}"
+    plan(w, "p", f"arms: {{x: {{experiment: {{arms: {{y: {{experiment: {wide}}}}}, {cube}}}}}}}\n{cube}\n")
+    w.snap("experiment", "p", timeout=60).fails(2, "the matrix makes more than 1000 arms", "p.yaml:1:")
     assert b"no experiments" in w.ok("exp", "list", "--all").out
 
 

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "engine/api/matrix.h"
 #include "engine/experiment/experiment-i.h"
 
 /* "a" with "b", which has "c" and "d" inside, and "e"; then "f". */
@@ -62,6 +63,26 @@ TEST(a_walk_through_nothing_ends_at_once)
 	struct engine_arms_walk walk = engine_arms_walk(&x);
 
 	CHECK(engine_arms_next(&walk) == NULL);
+}
+
+TEST(a_matrix_counts_what_is_inside)
+{
+	CLEANUP(engine_matrix_done) struct engine_matrix m = { 0 };
+	struct err err = { 0 };
+	char text[20];
+
+	CHECK_OK(engine_matrix_axis(&m, "v", &err), &err);
+	/* Six arms at all levels, so many times. */
+	for (int n = 1; n <= ENGINE_ARMS_MAX / 6 + 1; n++) {
+		CLEANUP(engine_experiment_done) struct engine_experiment x = { 0 };
+		const bool fits = n <= ENGINE_ARMS_MAX / 6;
+
+		snprintf(text, sizeof(text), "%d", n);
+		CHECK_OK(engine_matrix_value(&m, text, &err), &err);
+		build(&x);
+		CHECK_EQ(engine_matrix_apply(&m, &x, &err), fits ? 0 : -EINVAL);
+		CHECK(inner_count(&x) <= ENGINE_ARMS_MAX);
+	}
 }
 
 TEST(what_is_inside_has_all_else_from_the_whole)
