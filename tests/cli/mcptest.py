@@ -39,7 +39,7 @@ class Client:
     def send(self, message):
         self.raw(json.dumps(message).encode() + b"\n")
 
-    def read(self, seconds=60):
+    def read(self, seconds=300):
         while b"\n" not in self.held:
             assert select.select([self.process.stdout], [], [], seconds)[0], "no answer"
             piece = os.read(self.process.stdout.fileno(), 1 << 20)
