@@ -12,7 +12,7 @@
 #include "engine/api/since.h"
 
 struct clone_args {
-	const char *name, *from, *durability;
+	const char *name, *from, *durability, *path;
 	uint64_t count, ttl, quota;
 	bool private, no_xattrs, skip_unreadable, fsmonitor, root, lazy, wait;
 	struct opt_list include;
@@ -25,17 +25,18 @@ static const struct opt clone_opts[] = {
 		"start from a snapshot or clone (default: here)"),
 	OPT_U64(0, "count", "N", struct clone_args, count, "make N, called NAME-1, NAME-2, ..."),
 	OPT_DURATION(0, "ttl", "TIME", struct clone_args, ttl,
-		     "remove it after this time, once nobody uses it: 30m, 2h"),
+		     "remove it after this time once unused: 30m, 2h"),
 	OPT_SIZE(0, "quota", "SIZE", struct clone_args, quota, "limit its growth: 2G"),
 	OPT_STR(0, "durability", "HOW", struct clone_args, durability,
 		"fast, or full: fsync survives power loss (default)"),
 	OPT_FLAG(0, "private", struct clone_args, private,
 		 "for root alone; faster: no permission checks and no runs"),
 	OPT_FLAG(0, "no-xattrs", struct clone_args, no_xattrs,
-		 "a private one without extended attributes, faster still"),
+		 "a private one without extended attributes"),
 	OPT_FLAG(0, "fsmonitor", struct clone_args, fsmonitor,
 		 "let git ask snap what changed; faster `git status`"),
 	OPT_FLAG(0, "root", struct clone_args, root, "clone / of this machine, without its mounts"),
+	OPT_STR(0, "path", "DIR", struct clone_args, path, "only this directory of the project"),
 	OPT_FLAG(0, "lazy", struct clone_args, lazy, "do not wait until the files are read"),
 	OPT_LIST(0, "include-mount", "PATH", struct clone_args, include,
 		 "with --root: include what is mounted there"),
@@ -165,7 +166,7 @@ static void hint(struct invocation *inv, int r)
 		cmd_hint_again(inv, &(struct hint_again){ .option = "skip-unreadable" });
 	else if (r == -EPERM && args->private && !args->no_xattrs)
 		cmd_hint_again(inv, &(struct hint_again){ .without = "private" });
-	else if (r == -ENOENT)
+	else if (r == -ENOENT && !args->path)
 		cmd_hint(inv, "log");
 	else if (r == -EEXIST)
 		cmd_hint(inv, "list --all");
@@ -199,10 +200,11 @@ static int check_words(const struct invocation *inv, struct err *err)
 
 	if (inv->n_words == 0)
 		return 0;
-	if (args->from || args->root || args->lazy)
-		return err_set(err, -EINVAL,
-			       "a clone of '%s' takes neither --from nor --root nor --lazy",
-			       inv->words[0]);
+	if (args->from || args->root || args->lazy || args->path)
+		return err_set(
+		    err, -EINVAL,
+		    "a clone of '%s' takes neither --from nor --root nor --lazy nor --path",
+		    inv->words[0]);
 	if (args->name && inv->n_words > 1)
 		return err_set(err, -EINVAL, "the clone has two names: '%s' and '%s'", args->name,
 			       inv->words[1]);
@@ -221,6 +223,9 @@ static int check(const struct invocation *inv, struct err *err)
 		return err_set(err, -EINVAL, "option '--include-mount' needs '--root'");
 	if (args->root && args->from)
 		return err_set(err, -EINVAL, "options '--root' and '--from' exclude each other");
+	if (args->path && (args->root || args->from))
+		return err_set(err, -EINVAL, "options '--path' and '--%s' exclude each other",
+			       args->root ? "root" : "from");
 	return check_words(inv, err);
 }
 
@@ -261,6 +266,7 @@ static int clone_run(struct invocation *inv, struct err *err)
 		.no_xattrs = args->no_xattrs,
 		.skip_unreadable = args->skip_unreadable,
 		.lazy = args->lazy,
+		.part = args->path,
 		.watch = progress_watch(inv->progress),
 	};
 	bool brought;

@@ -102,6 +102,11 @@ static void print_row(const struct invocation *inv, const struct widths *w,
 		changed_text(c, changed), OUT_SIZE_WIDTH,
 		c->compared ? size_format(c->own, size) : "?");
 	out_name(inv->out, c->path);
+	if (c->part) {
+		fputs("  (only ", inv->out);
+		out_name(inv->out, c->part);
+		fputc(')', inv->out);
+	}
 	if (!c->mounted)
 		fputs("  (not mounted)", inv->out);
 	if (c->expires != 0)

@@ -268,6 +268,8 @@ static void print_clone(const struct invocation *inv, const struct engine_clone 
 	print_name_field(inv, "clone", c->name);
 	print_name_field(inv, "path", c->path);
 	print_name_field(inv, "project", c->project);
+	if (c->part)
+		print_name_field(inv, "only", c->part);
 	print_field(inv, "base");
 	fprintf(inv->out, "%s%.*s%s\n", out_style(inv, OUT_ID), OUT_SHORT_ID, c->base,
 		out_style(inv, OUT_PLAIN));

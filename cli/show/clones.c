@@ -27,6 +27,10 @@ void clones_set_json(struct json j, const struct engine_clone *c)
 	json_set_name(j, "clone", c->name);
 	json_set_name(j, "path", c->path);
 	json_set_name(j, "project", c->project);
+	if (c->part)
+		json_set_name(j, "part", c->part);
+	else
+		json_set_null(j, "part");
 	out_json_id(j, "base", c->base);
 	out_json_time(j, "created", c->created);
 	set_time_or_null(j, "expires", c->expires);

@@ -63,7 +63,7 @@ static const struct kind kinds[REF_KINDS + 1] = {
 		},
 	},
 	[REF_SNAPSHOT] = {
-		.version = 6,
+		.version = 7,
 		.size = sizeof(struct snapshot),
 		.name = { FIELD_ID, offsetof(struct snapshot, id) },
 		.root = offsetof(struct snapshot, root),
@@ -80,6 +80,7 @@ static const struct kind kinds[REF_KINDS + 1] = {
 			{ FIELD_NUMBER, offsetof(struct snapshot, made), 4 },
 			{ FIELD_MAYBE_TEXT, offsetof(struct snapshot, meta), 5 },
 			{ FIELD_MAYBE_TEXT, offsetof(struct snapshot, image), 6 },
+			{ FIELD_MAYBE_TEXT, offsetof(struct snapshot, part), 7 },
 		},
 	},
 	[REF_TAG] = {

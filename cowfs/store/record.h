@@ -60,6 +60,11 @@ struct snapshot {
 	uint64_t made; /* enum snapshot_made */
 	char *meta;    /* owned; labels (engine/api/meta.h), or NULL: none */
 	char *image;   /* owned; of an image: what it says of itself, a JSON object; or NULL */
+	/*
+	 * Owned; the directory from the top that it holds alone, of the project at least: what lies
+	 * outside of it was not looked at.  NULL: it is whole.
+	 */
+	char *part;
 };
 
 #define SNAPSHOT_LACKS_MORE "/"

@@ -10,6 +10,7 @@
 #include "engine/api/clone.h"
 #include "engine/find/allow-i.h"
 #include "engine/find/gitdir-i.h"
+#include "engine/find/part-i.h"
 #include "engine/host/host-i.h"
 #include "engine/host/promises-i.h"
 #include "snapshot/diff/changes.h"
@@ -67,7 +68,9 @@ static int measure_stale(struct telling *t, struct err *err)
 	/* What is promised here is compared with nothing. */
 	if (!object_id_equal(from, to) && promises_open(t->task->host->promises))
 		return 0;
-	if (!object_id_equal(from, to))
+	if (t->base.part)
+		r = part_count_changes(s, t->base.part, from, to, &c, err);
+	else if (!object_id_equal(from, to))
 		r = t->base.clone ? gitdir_count_changes(s, from, to, &c, err)
 				  : changes_count(s, from, to, &c, err);
 	if (r < 0)
@@ -177,10 +180,10 @@ static int tell_allowed(struct telling *t, const struct clone *c, struct engine_
 	return ret->allow ? 0 : err_nomem(err);
 }
 
-/* A base with a git directory of the clone's own was made of what was captured. */
+/* A base with a git directory of the clone's own was made of what was captured; a part was captured itself. */
 static const struct catalog_id *captured_as(const struct snapshot *base)
 {
-	return base->clone ? &base->parent : &base->id;
+	return base->clone && !catalog_id_is_zero(&base->parent) ? &base->parent : &base->id;
 }
 
 /* -ENOENT if it has just been removed. */
@@ -207,7 +210,8 @@ static int tell_one(struct telling *t, const char *name, struct engine_clone *re
 	one.name = strdup(name);
 	one.path = live_path(t->task->host, name);
 	one.project = strdup(t->project.path);
-	if (!one.name || !one.path || !one.project)
+	one.part = t->base.part ? strdup(t->base.part) : NULL;
+	if (!one.name || !one.path || !one.project || (t->base.part && !one.part))
 		return err_nomem(err);
 	catalog_id_hex(&c.base, one.base);
 	one.created = c.created;

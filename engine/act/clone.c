@@ -12,6 +12,7 @@
 #include "engine/act/acts-i.h"
 #include "engine/act/clone-git-i.h"
 #include "engine/act/strays-i.h"
+#include "engine/find/part-i.h"
 #include "engine/host/host-i.h"
 #include "engine/host/promises-i.h"
 
@@ -30,6 +31,8 @@ static int base_now(struct task *task, const char *clone, const struct engine_cl
 		.clone = clone,
 		.skip_unreadable = of->skip_unreadable,
 		.lazy = of->lazy,
+		.part = of->part,
+		.owner = made->n > 0 ? made->list[0].name : NULL,
 		.watch = of->watch,
 	};
 	int r;
@@ -90,7 +93,7 @@ static int find_base(struct store *s, const struct snapshot *start, struct catal
 		r = snapshot_get(s, &start->base, &at, err);
 		if (r < 0)
 			return r == -ENOENT ? 0 : r;
-		*ret = start->base;
+		*ret = part_same(at.part, start->part) ? start->base : start->id;
 		return r;
 	}
 	/* Bounded: a damaged record may lead round in a circle. */
@@ -214,12 +217,16 @@ static int choose_names(struct making *m, struct err *err)
 static int begin(struct making *m, struct err *err)
 {
 	const uint64_t count = m->options->count > 0 ? m->options->count : 1;
+	AUTO_FREE char *here = NULL;
 
 	if (count > ENGINE_CLONES_MAX)
 		return err_set(err, -EINVAL, "no more than %d clones can be made at once",
 			       ENGINE_CLONES_MAX);
 	if (m->options->carry && (count > 1 || !m->options->from))
 		return err_set(err, -EINVAL, "one snapshot is carried to one clone");
+	if (m->options->part && (m->options->from || (here = clone_here(&m->task->engine))))
+		return err_set(err, -EINVAL,
+			       "a part is taken of a project, not of a snapshot or a clone");
 	if (m->options->private && !host_is_root())
 		return err_set(
 		    err, -EPERM,
@@ -247,6 +254,7 @@ static int put_grafted(struct making *m, struct batch *b, int64_t created, struc
 		.message = message,
 		.created = created,
 		.lacks = at->lacks,
+		.part = at->part,
 		.made = SNAPSHOT_MADE_AUTOMATICALLY,
 	};
 	struct root root;
@@ -292,6 +300,7 @@ static int put_carried(struct making *m, struct batch *b, int64_t created, struc
 	s.files = base.files;
 	s.bytes = base.bytes;
 	s.lacks = base.lacks;
+	s.part = base.part;
 	m->base = s.id;
 	m->start.project = m->project.id;
 	return snapshot_put(b, &s, REF_NEW, err);
@@ -301,7 +310,8 @@ static int put_records(struct making *m, struct err *err)
 {
 	CLEANUP(batch_end_p) struct batch *b = NULL;
 	const struct catalog_id none = { 0 }, captured = m->base; /* put_grafted() changes it */
-	const int64_t now = engine_now();
+	/* A clone is older than its own snapshots, of which its base is one if it has a part. */
+	const int64_t now = m->options->part ? m->start.created - 1 : engine_now();
 	int r;
 
 	r = batch_begin(m->task->engine.store, &b, err);
@@ -429,7 +439,8 @@ static int describe(struct making *m, struct err *err)
 		struct engine_clone *c = &m->clones.list[i];
 
 		c->project = strdup(m->project.path);
-		if (!c->project)
+		c->part = m->start.part ? strdup(m->start.part) : NULL;
+		if (!c->project || (m->start.part && !c->part))
 			return err_nomem(err);
 	}
 	m->clones.project = strdup(m->project.path);
@@ -499,6 +510,9 @@ static int make(struct task *task, const struct engine_clone_options *options,
 	stored = find_start(task, options, &m.clones, &m.start, err);
 	if (stored < 0)
 		return stored;
+	r = options->part ? strays_refuse(&m.clones, err) : 0;
+	if (r < 0)
+		return r;
 	r = stay(&m, err);
 	r = r < 0 ? r : find_project(&m, err);
 	/* A clone's own states have links in their place. */
@@ -509,10 +523,11 @@ static int make(struct task *task, const struct engine_clone_options *options,
 	r = describe(&m, err);
 	if (r < 0)
 		return r;
-	/* The repositories of an image are all in it. */
-	r = m.project.hidden == PROJECT_IMAGE ? 0
-					      : clone_git_prepare(task, &m.start, m.project.path,
-								  options, &m.clones, &m.git, err);
+	/* The repositories of an image are all in it, and a part has none at its top. */
+	r = m.project.hidden == PROJECT_IMAGE || options->part
+		? 0
+		: clone_git_prepare(task, &m.start, m.project.path, options, &m.clones, &m.git,
+				    err);
 	if (r < 0)
 		return r;
 	r = task_wanted(task, err);

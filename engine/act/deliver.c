@@ -11,6 +11,7 @@
 #include "cowfs/store/root.h"
 #include "engine/act/pick-i.h"
 #include "engine/act/system-i.h"
+#include "engine/find/part-i.h"
 
 bool deliver_is(const struct promoting *p)
 {
@@ -354,9 +355,25 @@ static int pick_base(struct promoting *p, struct batch *b, const char *name, str
 	return pick(b, &last.root, &one, &ret->from, err);
 }
 
+/* Of what lies above the part or beside it the clone has not all, and the rest would seem to be removed. */
+static int check_part(const struct promoting *p, struct err *err)
+{
+	for (size_t i = 0; i < p->sources.n; i++)
+		if (!part_covers(p->base.part, p->sources.list[i]))
+			return err_set(
+			    err, -EINVAL,
+			    "clone '%.64s' has only '%.80s', and '/%.80s' is not in that",
+			    p->clone.name, p->base.part, p->sources.list[i]);
+	return 0;
+}
+
 static int pick_theirs(struct promoting *p, struct batch *b, struct root *ret, struct err *err)
 {
-	int r = pick(b, &p->whole, &p->sources, ret, err);
+	int r = check_part(p, err);
+
+	if (r < 0)
+		return r;
+	r = pick(b, &p->whole, &p->sources, ret, err);
 
 	if (r == -ENOENT)
 		return err_wrap(err, r, "clone '%s' (--path with --to is no pattern)",

@@ -57,6 +57,7 @@ int promoting_next_base(struct promoting *p, struct snapshot *base, char *messag
 		.message = message,
 		.created = engine_now(),
 		.lacks = p->base.lacks,
+		.part = p->base.part,
 		.made = SNAPSHOT_MADE_AUTOMATICALLY,
 	};
 	if (base->created <= p->clone.created)

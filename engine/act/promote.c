@@ -22,6 +22,7 @@
 #include "engine/act/resolve-i.h"
 #include "engine/find/conflicts-i.h"
 #include "engine/find/digest-i.h"
+#include "engine/find/part-i.h"
 #include "engine/find/patterns-i.h"
 #include "snapshot/apply/judge.h"
 
@@ -87,7 +88,8 @@ static int merge_all(struct promoting *p, struct err *err)
 		.label_theirs = p->clone.name ? "clone" : "before",
 		.take = promoting_takes,
 		.take_ctx = p,
-		.no_renames = deliver_is(p),
+		/* What lies outside of a part seems new, and is not what something in it was renamed to. */
+		.no_renames = deliver_is(p) || p->base.part,
 		.now = p->now,
 	};
 	if (r < 0)
@@ -134,13 +136,31 @@ static bool is_left_out(const char *path, void *ctx)
 	return !promoting_takes(path, ctx);
 }
 
+/* A name outside of the clone's part changes only if the clone made it, not with one inside. */
+static int check_part(const struct promoting *p, const char *path, struct err *err)
+{
+	/* Elsewhere the names are others (deliver.c). */
+	int r = deliver_is(p) || part_has(p->base.part, path)
+		    ? 1
+		    : part_is_in(p->store, &p->theirs_root, path, err);
+
+	if (r != 0)
+		return r < 0 ? r : 0;
+	return err_set(err, -ECANCELED,
+		       "nothing is promoted: '%.80s' is outside of '%.60s' and a second name of a "
+		       "file in it; make it a file of its own first",
+		       path, p->base.part);
+}
+
 static int tell_step(const struct judgement *it, void *ctx)
 {
 	struct promoting *p = ctx;
 	struct engine_promotion *res = &p->result;
 	const char *path = it->step->path, *rule = it->rule ? it->rule->name : NULL;
-	int r;
+	int r = check_part(p, path, p->err);
 
+	if (r < 0)
+		return r;
 	res->changed++;
 	r = landing_add_note(&res->paths, &res->n_paths, path, it->status, NULL,
 			     S_ISLNK(it->step->after.mode) ? it->detail : NULL);

@@ -341,9 +341,11 @@ static int put_onto(struct rebasing *p, char *message, struct err *err)
 	};
 	r = catalog_id_new(&p->onto.id, err);
 	/* It belongs to the clone, because the project itself never looks like that. */
-	if (p->carried) {
+	if (p->carried || p->base.part) {
 		p->onto.clone = p->clone.name;
 		p->onto.base = p->onto.id;
+		p->onto.lacks = p->base.lacks;
+		p->onto.part = p->base.part;
 	}
 	if (r < 0)
 		return r;
@@ -406,7 +408,8 @@ static int name_saved(struct rebasing *p, char *message, struct err *err)
 		.project = p->project.id,
 		.clone = p->clone.name,
 		.message = message,
-		.lacks = h.n > 0 ? p->newest.lacks : p->base.lacks,
+		.lacks = h.n > 0 && !p->base.part ? p->newest.lacks : p->base.lacks,
+		.part = p->base.part,
 		.base = p->clone.base,
 		.made = SNAPSHOT_MADE_AUTOMATICALLY,
 	};
@@ -530,11 +533,12 @@ static int act(struct rebasing *p, struct err *err)
 
 static int rebase(struct rebasing *p, struct err *err)
 {
-	const struct survey_options survey = { .watch = p->options->watch };
+	struct survey_options survey = { .watch = p->options->watch };
 	int r = find_clone(p, err);
 
 	if (r < 0)
 		return r;
+	survey.part = p->base.part;
 	r = landing_open(&p->landing, p->task, &p->project, &survey, err);
 	if (r < 0)
 		return r;

@@ -1,10 +1,12 @@
 /*
  * rollback-clone.c - a clone goes back: its layer is exchanged for the wanted state, mounted or not.
  */
+#include <errno.h>
 #include <string.h>
 
 #include "engine/act/echo-i.h"
 #include "engine/act/rolling-i.h"
+#include "engine/find/part-i.h"
 #include "engine/host/host-i.h"
 
 static int put_saved(struct rolling *g, struct batch *b, const struct object_id *root,
@@ -103,6 +105,26 @@ static int switch_stored(struct rolling *g, struct err *err)
 	return r < 0 ? r : end;
 }
 
+/*
+ * A promotion takes what the clone lacks and its base has for deleted, so a clone holds as much of the
+ * project as its base does.
+ */
+static int check_part(struct rolling *g, const char *part, struct err *err)
+{
+	const char *of = g->to.part;
+	char hex[CATALOG_HEX_SIZE];
+
+	if (part_same(part, of))
+		return 0;
+	return err_set(
+	    err, -EINVAL,
+	    "clone '%.64s' has %s%.80s%s, and snapshot %s has %s%.80s%s: make a clone of "
+	    "that with 'clone --from'",
+	    g->clone.name, part ? "only '" : "", part ? part : "all of its project",
+	    part ? "'" : "", catalog_id_hex(&g->to.id, hex), of ? "only '" : "",
+	    of ? of : "all of it", of ? "'" : "");
+}
+
 /* A snapshot from before a rebase needs the base that the clone had then. */
 static int find_bases(struct rolling *g, const struct clone *found, struct err *err)
 {
@@ -110,14 +132,18 @@ static int find_bases(struct rolling *g, const struct clone *found, struct err *
 	int r;
 
 	g->saved.base = found->base;
-	if (g->paths || !to->clone || strcmp(to->clone, found->name) != 0 ||
-	    to->created <= found->created || catalog_id_is_zero(&to->base) ||
-	    catalog_id_same(&to->base, &found->base))
-		return 0;
 	r = engine_as_damage(err, snapshot_get(g->store, &found->base, &g->base, err));
 	if (r < 0)
 		return r;
-	return engine_as_damage(err, snapshot_get(g->store, &to->base, &g->rebase, err));
+	g->saved.part = g->base.part;
+	if (g->base.part)
+		g->saved.lacks = g->base.lacks;
+	if (g->paths || !to->clone || strcmp(to->clone, found->name) != 0 ||
+	    to->created <= found->created || catalog_id_is_zero(&to->base) ||
+	    catalog_id_same(&to->base, &found->base))
+		return check_part(g, g->base.part, err);
+	r = engine_as_damage(err, snapshot_get(g->store, &to->base, &g->rebase, err));
+	return r < 0 ? r : check_part(g, g->rebase.part, err);
 }
 
 int rolling_move_clone(struct rolling *g, struct err *err)

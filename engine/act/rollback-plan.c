@@ -7,6 +7,7 @@
 #include "cowfs/store/pin.h"
 #include "engine/act/land-i.h"
 #include "engine/act/rolling-i.h"
+#include "engine/find/part-i.h"
 #include "snapshot/merge/merge.h"
 #include "snapshot/text/ignore.h"
 
@@ -84,6 +85,8 @@ static bool is_picked(const char *path, void *ctx)
 {
 	const struct picking *p = ctx;
 
+	if (!part_covers(p->rolling->to.part, path))
+		return false;
 	for (size_t i = 0; i < p->leaving->n; i++)
 		if (is_below(path, p->leaving->list[i]))
 			return false;

@@ -7,6 +7,7 @@
 #include "cowfs/store/root.h"
 #include "engine/act/land-i.h"
 #include "engine/act/rolling-i.h"
+#include "engine/find/part-i.h"
 #include "engine/find/rules-i.h"
 #include "snapshot/apply/judge.h"
 
@@ -44,6 +45,24 @@ static int judge(struct rolling *g, struct err *err)
 	return r == -ENOMEM ? err_nomem(err) : r;
 }
 
+/* A step that would change what the part says nothing of. */
+struct beyond {
+	const char *part;
+	struct err *err;
+};
+
+static int check_step(const struct plan_step *s, void *ctx)
+{
+	const struct beyond *b = ctx;
+
+	if (part_has(b->part, s->path))
+		return 0;
+	return err_set(b->err, -ECANCELED,
+		       "nothing is rolled back: '%.80s' is outside of '%.60s' and a second name of "
+		       "a file in it; make it a file of its own first",
+		       s->path, b->part);
+}
+
 /* Fill in the snapshot of the result when only some paths go back: none has it yet. */
 static int fill_some(struct rolling *g, struct snapshot *ret, struct err *err)
 {
@@ -75,6 +94,8 @@ static int change_project(struct rolling *g, struct landing *landing, struct err
 	};
 	int r = rolling_compare(g, landing->as_of, err);
 
+	if (r >= 0)
+		r = plan_each(&g->plan, check_step, &(struct beyond){ g->to.part, err });
 	if (r < 0)
 		return r;
 	r = judge(g, err);

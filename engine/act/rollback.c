@@ -108,6 +108,12 @@ static int find_wanted(struct rolling *g, const char *state, struct err *err)
 	if (!catalog_id_same(&g->to.project, &g->project.id))
 		return err_set(err, -EINVAL, "snapshot %s is of another project than '%s'",
 			       catalog_id_hex(&g->to.id, hex), g->project.path);
+	/* The rest of the project is in no such snapshot, so an undo could not know what it was. */
+	if (!g->clone.name && g->to.part && !g->paths)
+		return err_set(err, -EINVAL,
+			       "snapshot %s has only '%.80s': 'rollback --path /%.80s' takes that "
+			       "back, and 'promote' brings what a clone changed in it",
+			       catalog_id_hex(&g->to.id, hex), g->to.part, g->to.part);
 	if (g->options->own_only && rolling_is_foreign(g))
 		return err_set(err, -ECANCELED,
 			       "nothing is rolled back: snapshot %s is of clone '%s', which comes "

@@ -7,6 +7,7 @@
 #include "base/vec.h"
 #include "engine/act/hold-i.h"
 #include "engine/find/gitdir-i.h"
+#include "engine/find/part-i.h"
 #include "engine/host/host-i.h"
 #include "engine/host/promises-i.h"
 
@@ -17,7 +18,8 @@ struct names {
 	struct changes counts;
 	struct store *store;
 	const struct object_id *from,
-	    *to; /* if set, files `.git` do not count (gitdir_is_link()) */
+	    *to;          /* if set, files `.git` do not count (gitdir_is_link()) */
+	const char *part; /* what lies outside does not count; NULL: all does */
 };
 
 static void names_done(struct names *n)
@@ -29,6 +31,8 @@ static int add_name(const char *path, char status, void *ctx, struct err *err)
 {
 	struct names *n = ctx;
 
+	if (!part_has(n->part, path))
+		return 0;
 	if (n->from && gitdir_is_link(n->store, n->from, n->to, path) > 0)
 		return 0;
 	n->counts.added += status == 'A';
@@ -173,6 +177,7 @@ static int compare_project(struct task *task, const struct project *project,
 	n->store = task->engine.store;
 	n->from = base->clone ? &root : NULL;
 	n->to = &held.root;
+	n->part = base->part;
 	r = find_names(task, &root, &held.root, n, err);
 	n->from = n->to = NULL;
 	if (r < 0)

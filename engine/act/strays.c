@@ -119,3 +119,43 @@ int strays_find(struct task *task, const struct object_id *root, const char *pro
 	pthread_mutex_unlock(&h->lock);
 	return 0;
 }
+
+int strays_tell(struct task *task, struct captured *captured, const char *project,
+		struct engine_taken *ret, struct err *err)
+{
+	const struct capture_report *gits = &captured->gits;
+	struct err why = { 0 };
+
+	if (gits->n == 0)
+		return 0;
+	ret->strays = calloc(gits->n, sizeof(*ret->strays));
+	if (!ret->strays)
+		return err_nomem(err);
+	for (size_t i = 0; i < gits->n; i++) {
+		struct engine_stray *one = &ret->strays[ret->n_strays];
+
+		/* Whatever that file holds, the snapshot is taken. */
+		if (gitdir_leads_out(task->engine.store, &captured->root, project,
+				     gits->list[i].path, &one->to, &why) < 0)
+			engine_warn(&task->engine, "'%s': %s, continuing", gits->list[i].path,
+				    why.msg);
+		if (!one->to)
+			continue;
+		one->path = TAKE_PTR(gits->list[i].path);
+		ret->n_strays++;
+	}
+	return 0;
+}
+
+int strays_refuse(const struct engine_clones *told, struct err *err)
+{
+	const struct engine_stray *one = told->strays;
+
+	if (told->n_strays == 0)
+		return 0;
+	return err_set(
+	    err, -ECANCELED,
+	    "no clone is made: '%.80s' leads to '%.120s', and commits in the clone would "
+	    "go there; make a clone without '--path', which gets a copy",
+	    one->path, one->to);
+}

@@ -24,8 +24,9 @@ NODISCARD int survey_project(struct task *task, const struct project *p, struct 
 
 struct survey_options {
 	bool skip_unreadable;
-	const struct strlist *only;        /* names in the top directory; NULL: all */
-	const struct sys_place *place;     /* as capture.h has it */
+	const struct strlist *only; /* names in the top directory; NULL: all */
+	const char *part;           /* as capture.h has it, and the next as well */
+	const struct sys_place *place;
 	const struct catalog_id *lazy;     /* promise files in its name; NULL: read them */
 	const struct engine_list *include; /* mounts below `/` that belong to it; NULL: none */
 	struct strlist *left_out;          /* gets what is no part of `/`; NULL: not wanted */

@@ -112,7 +112,7 @@ struct teller {
 	const char *path;  /* what is captured */
 	const char *store; /* and left out */
 	struct count *count;
-	bool lazy;
+	bool uncounted; /* the names in `path` are not what there is to do */
 };
 
 static void teller_done(struct teller *t)
@@ -131,7 +131,7 @@ static void on_capture(const struct capture_stats *so_far, void *ctx)
 	};
 
 	/* A capture that ends before its first report needs no count, and one that reads no file neither. */
-	if (t->total == 0 && !t->count && !t->lazy && !system_is(t->path))
+	if (t->total == 0 && !t->count && !t->uncounted && !system_is(t->path))
 		t->count = count_begin(t->path, t->store);
 	if (t->total == 0 && t->count)
 		t->total = count_total(t->count);
@@ -170,14 +170,15 @@ int survey_capture(struct task *task, const struct project *p, struct batch *b,
 	CLEANUP(strlist_done) struct strlist exclude = { 0 };
 	CLEANUP(teller_done) struct teller teller = {
 		.watch = options->watch,
-		.total = s ? s->names : 0,
+		.total = s && !options->part ? s->names : 0,
 		.path = p->path,
 		.store = task->host->dir,
-		.lazy = options->lazy,
+		.uncounted = options->lazy || options->part,
 	};
 	struct capture_options o = {
 		.only = only ? (const char *const *)only->list : NULL,
 		.n_only = only ? only->n : 0,
+		.part = options->part,
 		.known = s,
 		.place = options->place,
 		.skip_unreadable = options->skip_unreadable,
@@ -208,6 +209,8 @@ int survey_capture(struct task *task, const struct project *p, struct batch *b,
 	r = capture_directory(b, p->path, &o, ret, err);
 	if (r < 0)
 		return r;
+	if (options->part)
+		signatures_free(TAKE_PTR(ret->signatures));
 	/* The old signatures are still the best there are. */
 	if (!ret->signatures)
 		recall_give(&task->host->recall, TAKE_PTR(known.signatures), &known.file);

@@ -13,13 +13,17 @@
 #include "cowfs/store/root.h"
 #include "engine/act/acts-i.h"
 #include "engine/act/events-i.h"
+#include "engine/act/strays-i.h"
 #include "engine/act/survey-i.h"
 #include "engine/find/gitdir-i.h"
 #include "engine/find/moved-i.h"
 #include "engine/find/outer-i.h"
+#include "engine/find/part-i.h"
 #include "engine/find/touched-i.h"
 #include "engine/host/promises-i.h"
 #include "snapshot/diff/changes.h"
+
+static char all_else[] = SNAPSHOT_LACKS_MORE; /* snapshot.lacks of a part */
 
 /* A snapshot being taken. */
 struct taking {
@@ -33,6 +37,8 @@ struct taking {
 	struct snapshot parent;   /* all zero: none */
 	struct captured captured; /* of a project */
 	struct buf lacks;         /* the text behind snapshot.lacks: what could not be read */
+	char *part, *owner;       /* owned; behind snapshot.part and clone, with options->part */
+	char *kept;               /* owned; behind snapshot.part of a clone */
 	struct strlist left_out;  /* directories that are no part of the machine's root */
 	bool is_new;              /* the project */
 	struct lazy lazy;         /* its id zero: nothing is promised */
@@ -46,6 +52,9 @@ static void taking_done(struct taking *t)
 	snapshot_done(&t->parent);
 	captured_done(&t->captured);
 	buf_done(&t->lacks);
+	free(t->part);
+	free(t->owner);
+	free(t->kept);
 	strlist_done(&t->left_out);
 }
 
@@ -87,7 +96,7 @@ static int find_parent(struct taking *t, struct err *err)
 	const struct clone *clone = t->clone.name ? &t->clone : NULL;
 	int r;
 
-	if (t->is_new)
+	if (t->is_new || t->part)
 		return 0;
 	r = history_load(t->store, &t->project.id, clone, &h, err);
 	return r < 0 ? engine_as_damage(err, r)
@@ -110,9 +119,9 @@ static int prepare(struct taking *t, struct err *err)
 	if (r < 0)
 		return r;
 	r = find_parent(t, err);
-	if (r < 0)
-		return r;
-	if (t->options->tag)
+	if (r >= 0 && t->clone.name)
+		r = part_of_clone(t->store, &t->clone, &t->kept, err);
+	if (r >= 0 && t->options->tag)
 		r = check_tag(t, err);
 	if (r < 0)
 		return r;
@@ -124,9 +133,16 @@ static int prepare(struct taking *t, struct err *err)
 	snap->project = t->project.id;
 	snap->clone = t->clone.name;
 	/* A clone's snapshots lack what the clone lacked at its start. */
-	snap->lacks = t->clone.name ? t->parent.lacks : NULL;
+	snap->lacks = t->kept ? all_else : t->clone.name ? t->parent.lacks : NULL;
+	snap->part = t->kept;
 	snap->base = t->clone.base;
-	return catalog_id_new(&snap->id, err);
+	r = catalog_id_new(&snap->id, err);
+	if (t->part) {
+		snap->clone = t->owner;
+		snap->part = t->part;
+		snap->base = snap->id;
+	}
+	return r;
 }
 
 /* Labels of a step of an agent: the first snapshot of each turn is its own. */
@@ -199,6 +215,7 @@ static int capture(struct taking *t, struct batch *b, struct err *err)
 {
 	const struct survey_options options = {
 		.skip_unreadable = t->options->skip_unreadable,
+		.part = t->part,
 		.lazy = catalog_id_is_zero(&t->lazy.id) ? NULL : &t->lazy.id,
 		.include = &t->options->include,
 		.left_out = &t->left_out,
@@ -213,7 +230,11 @@ static int capture(struct taking *t, struct batch *b, struct err *err)
 	t->snapshot.root = t->captured.root;
 	t->snapshot.files = t->captured.stats.files;
 	t->snapshot.bytes = t->captured.stats.bytes;
-	return survey_lacks(&t->captured, &t->lacks, &t->snapshot.lacks, err);
+	r = part_check(t->part, t->captured.stats.dirs, t->project.path, err);
+	r = r < 0 ? r : survey_lacks(&t->captured, &t->lacks, &t->snapshot.lacks, err);
+	if (t->part)
+		t->snapshot.lacks = all_else;
+	return r;
 }
 
 static int choose_project(struct taking *t, struct err *err)
@@ -293,6 +314,17 @@ static int capture_and_commit(struct taking *t, struct batch *b, struct err *err
 	return r;
 }
 
+static int find_part(struct taking *t, struct err *err)
+{
+	const struct engine_take_options *o = t->options;
+
+	if (!o->part)
+		return 0;
+	t->owner = strdup(o->owner);
+	return t->owner ? part_resolve(&t->task->engine, t->project.path, o->part, &t->part, err)
+			: err_nomem(err);
+}
+
 static int take_project(struct taking *t, struct err *err)
 {
 	CLEANUP(turn_give_p) struct turn *turn = NULL;
@@ -316,7 +348,8 @@ static int take_project(struct taking *t, struct err *err)
 					       : project_still(t->store, &t->project, err);
 	if (r < 0)
 		return r;
-	r = prepare(t, err);
+	r = find_part(t, err);
+	r = r < 0 ? r : prepare(t, err);
 	if (r < 0)
 		return r;
 	r = batch_begin(t->store, &b, err);
@@ -457,33 +490,6 @@ static int describe_skipped(struct taking *t, struct engine_taken *ret, struct e
 	return 0;
 }
 
-/* Find repositories outside the project that git in a clone would write to. */
-static int describe_strays(struct taking *t, struct engine_taken *ret, struct err *err)
-{
-	const struct capture_report *gits = &t->captured.gits;
-	struct err why = { 0 };
-
-	if (gits->n == 0 || t->options->git)
-		return 0;
-	ret->strays = calloc(gits->n, sizeof(*ret->strays));
-	if (!ret->strays)
-		return err_nomem(err);
-	for (size_t i = 0; i < gits->n; i++) {
-		struct engine_stray *one = &ret->strays[ret->n_strays];
-
-		/* Whatever that file holds, the snapshot is taken. */
-		if (gitdir_leads_out(t->store, &t->captured.root, t->project.path,
-				     gits->list[i].path, &one->to, &why) < 0)
-			engine_warn(&t->task->engine, "'%s': %s, continuing", gits->list[i].path,
-				    why.msg);
-		if (!one->to)
-			continue;
-		one->path = TAKE_PTR(gits->list[i].path);
-		ret->n_strays++;
-	}
-	return 0;
-}
-
 static int describe(struct taking *t, struct engine_taken *ret, struct err *err)
 {
 	int r;
@@ -496,7 +502,7 @@ static int describe(struct taking *t, struct engine_taken *ret, struct err *err)
 	r = describe_skipped(t, ret, err);
 	if (r < 0)
 		return r;
-	r = describe_strays(t, ret, err);
+	r = t->options->git ? 0 : strays_tell(t->task, &t->captured, t->project.path, ret, err);
 	if (r < 0)
 		return r;
 	r = history_entry(t->is_same ? &t->parent : &t->snapshot, &ret->snapshot, err);
@@ -572,7 +578,7 @@ int take_snapshot(struct task *task, const struct engine_take_options *options, 
 	/* A clone prepares the next one of the same state itself. */
 	if (!options->clone && !t.reuse && !is_lazy(&t))
 		warm_clone_renew(task->host->warm_clone, &t.snapshot);
-	if (!t.is_same && !options->git)
+	if (!t.is_same && !options->git && !options->part)
 		event_taken(task, &taken);
 	taken.elapsed_ms = engine_clock_ms() - start;
 	*ret = taken;

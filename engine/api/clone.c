@@ -26,6 +26,7 @@ void engine_clone_done(struct engine_clone *c)
 	free(c->name);
 	free(c->path);
 	free(c->project);
+	free(c->part);
 	engine_paths_done(&c->changed);
 	engine_paths_done(&c->lost);
 	engine_paths_done(&c->stale.in_project);

@@ -57,6 +57,7 @@ struct engine_clone {
 	char *name;                /* owned, as are the others */
 	char *path;                /* where it is mounted, or would be */
 	char *project;             /* its path */
+	char *part;                /* the directory that it has of it; NULL: all */
 	char base[ENGINE_ID_SIZE]; /* the snapshot it started from */
 	int64_t created;           /* nanoseconds since 1970 */
 	int64_t expires;           /* 0: never */
@@ -115,6 +116,7 @@ struct engine_clone_options {
 	bool carry;
 	bool skip_unreadable; /* of the project: leave out what cannot be read */
 	bool lazy;            /* of the project: files may be read later */
+	const char *part;     /* of the project: this directory alone; NULL: all of it */
 	struct engine_watch watch;
 };
 

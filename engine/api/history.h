@@ -36,7 +36,12 @@ struct engine_take_options {
 	bool automatic;
 	/* Of `/`: mounts below it that belong to it, each with all below; others are left out. */
 	struct engine_list include;
-	bool git; /* `dir` is git's own (gitdir-i.h); in cowfsd alone */
+	bool git; /* `dir` is git's own (gitdir-i.h); in cowfsd alone, as is what follows */
+	/*
+	 * Of a project: this directory alone.  The snapshot belongs to the clone `owner`, since the project
+	 * itself never looks like that.  NULL: all of it.
+	 */
+	const char *part, *owner;
 	struct engine_watch watch;
 };
 

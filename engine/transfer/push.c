@@ -15,6 +15,7 @@
 #include "base/path.h"
 #include "base/user.h"
 #include "engine/ask/ask-hold-i.h"
+#include "engine/find/part-i.h"
 #include "engine/transfer/sealing-i.h"
 #include "engine/transfer/signers-i.h"
 #include "remote/pack/outbound.h"
@@ -96,6 +97,21 @@ static int take_live(struct pushing *p, const struct state *live, char id[ENGINE
 	return 0;
 }
 
+/* A manifest cannot say that the rest is not known, so it would be taken for deleted at the other end. */
+static int refuse_part(struct pushing *p, const struct state *state, const char *text,
+		       struct err *err)
+{
+	AUTO_FREE char *part = NULL;
+	int r = part_of_state(p->store, state, &part, err);
+
+	if (r < 0 || !part)
+		return r;
+	return err_set(err, -EINVAL,
+		       "'%.80s' has only '%.80s', and a part is not pushed: promote its clone "
+		       "first, then push the project",
+		       text, part);
+}
+
 static int choose_state(struct pushing *p, struct err *err)
 {
 	AUTO_FREE char *here = clone_here(p->e);
@@ -110,6 +126,8 @@ static int choose_state(struct pushing *p, struct err *err)
 		return engine_project(p->e, &p->store, &none, err);
 	if (r == 0)
 		r = state_find(p->e, p->store, text, state, err);
+	if (r == 0)
+		r = refuse_part(p, state, text, err);
 	if (r < 0)
 		return r;
 	if (state->kind != STATE_SNAPSHOT) {

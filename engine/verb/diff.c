@@ -8,6 +8,7 @@
 #include "base/path.h"
 #include "engine/ask/ask-hold-i.h"
 #include "engine/find/gitdir-i.h"
+#include "engine/find/part-i.h"
 #include "engine/verb/diff-distro.h"
 
 /* --- which two -------------------------------------------------------------------------- */
@@ -167,13 +168,38 @@ static int report_delta(struct store *s, const struct hold *h, const struct delt
 struct compared {
 	struct store *store;
 	const struct hold *hold;
+	char *parts[2]; /* owned; that they hold alone; both NULL if that is the same */
+	bool links;     /* gitdir_has_links() */
 };
 
-static bool is_link(const char *path, const void *ctx)
+static void compared_done(struct compared *c)
+{
+	free(c->parts[0]);
+	free(c->parts[1]);
+}
+
+static int find_parts(struct compared *c, struct err *err)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < ARRAY_LEN(c->parts) && r >= 0; i++)
+		r = part_of_state(c->store, &c->hold->states[i], &c->parts[i], err);
+	if (r < 0 || !part_same(c->parts[0], c->parts[1]))
+		return r;
+	compared_done(c);
+	c->parts[0] = c->parts[1] = NULL;
+	return 0;
+}
+
+/* Of what one of the two never looked at nothing can be said. */
+static bool is_left_out(const char *path, const void *ctx)
 {
 	const struct compared *c = ctx;
 
-	return gitdir_is_link(c->store, &c->hold->held[0].root, &c->hold->held[1].root, path) > 0;
+	if (!part_has(c->parts[0], path) || !part_has(c->parts[1], path))
+		return true;
+	return c->links &&
+	       gitdir_is_link(c->store, &c->hold->held[0].root, &c->hold->held[1].root, path) > 0;
 }
 
 int engine_diff(struct engine *e, const struct engine_diff_options *options,
@@ -183,6 +209,7 @@ int engine_diff(struct engine *e, const struct engine_diff_options *options,
 	CLEANUP(limits_done) struct limits limits = { 0 };
 	CLEANUP(delta_done) struct delta delta = { 0 };
 	CLEANUP(project_done) struct project none = { 0 };
+	CLEANUP(compared_done) struct compared both = { .hold = &h };
 	struct store *s;
 	int r;
 
@@ -198,7 +225,10 @@ int engine_diff(struct engine *e, const struct engine_diff_options *options,
 	r = limit(e, options, &h.states[1], &limits, err);
 	if (r < 0)
 		return r;
-	r = hold_open(e, &h, &options->watch, err);
+	both.store = s;
+	both.links = gitdir_has_links(s, &h.states[0], &h.states[1]);
+	r = find_parts(&both, err);
+	r = r < 0 ? r : hold_open(e, &h, &options->watch, err);
 	if (r < 0)
 		return r;
 	r = delta_find(
@@ -206,8 +236,8 @@ int engine_diff(struct engine *e, const struct engine_diff_options *options,
 	    &(struct delta_options){
 		.paths = (const char *const *)limits.paths,
 		.n_paths = limits.n,
-		.leaves_out = gitdir_has_links(s, &h.states[0], &h.states[1]) ? is_link : NULL,
-		.leaves_out_ctx = &(struct compared){ s, &h },
+		.leaves_out = both.links || both.parts[0] || both.parts[1] ? is_left_out : NULL,
+		.leaves_out_ctx = &both,
 		.renames = !options->no_renames,
 	    },
 	    &delta, err);

@@ -15,6 +15,7 @@
 #include "engine/api/image.h"
 #include "engine/ask/ask-hold-i.h"
 #include "engine/find/image-i.h"
+#include "engine/find/part-i.h"
 #include "image/oci.h"
 #include "image/pack.h"
 
@@ -41,6 +42,21 @@ static int add_state(struct engine *e, struct export *x, const char *text, struc
 	return r;
 }
 
+/* What one of the two never looked at must not be said to be removed or new. */
+static int compare_parts(const struct export *x, struct err *err)
+{
+	AUTO_FREE char *part = NULL, *base = NULL;
+	int r = part_of_state(x->store, &x->hold.states[0], &part, err);
+
+	r = r < 0 ? r : part_of_state(x->store, &x->hold.states[1], &base, err);
+	if (r < 0 || part_same(part, base))
+		return r;
+	return err_set(err, -EINVAL,
+		       "one of the two has only '%.80s': name a base with the same part, or export "
+		       "without '--base'",
+		       part ? part : base);
+}
+
 static int choose(struct engine *e, struct export *x, struct err *err)
 {
 	AUTO_FREE char *here = x->options->state ? NULL : clone_here(e);
@@ -52,6 +68,8 @@ static int choose(struct engine *e, struct export *x, struct err *err)
 	r = add_state(e, x, state, err);
 	if (r >= 0 && x->options->base)
 		r = add_state(e, x, x->options->base, err);
+	if (r >= 0 && x->options->base)
+		r = compare_parts(x, err);
 	return r < 0 ? r : hold_open(e, &x->hold, &x->options->watch, err);
 }
 

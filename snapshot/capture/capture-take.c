@@ -269,6 +269,42 @@ static int is_ignored(struct worker *k, const struct dir *d, const struct item *
 	return verdict == IGNORE_OUT;
 }
 
+/* --- a part of the tree ------------------------------------------------------------------- */
+
+/* The one name that counts in a directory of this depth, above the part that is wanted; or NULL. */
+static const char *find_way(const struct walk *w, size_t depth, size_t *ret_len)
+{
+	const char *at = w->options->part;
+
+	for (; at && depth > 0; depth--) {
+		at = strchr(at, '/');
+		at = at ? at + 1 : NULL;
+	}
+	if (at)
+		*ret_len = strcspn(at, "/");
+	return at;
+}
+
+static bool is_above_part(const struct walk *w, size_t depth)
+{
+	size_t len;
+
+	return find_way(w, depth, &len) != NULL;
+}
+
+static void keep_way(const struct walk *w, struct dir *d)
+{
+	size_t len, n = 0;
+	const char *name = find_way(w, d->depth, &len);
+
+	if (!name)
+		return;
+	for (size_t i = 0; i < d->n_items; i++)
+		if (d->items[i].name_len == len && memcmp(d->items[i].name, name, len) == 0)
+			d->items[n++] = d->items[i];
+	d->n_items = n;
+}
+
 /* --- directories ------------------------------------------------------------------------ */
 
 /* Its signature of last time, if it has one: both are in order. */
@@ -410,6 +446,7 @@ int take_dir(struct worker *k, struct dir *parent, struct item *item, int fd, st
 	r = prepare_rules(k, d, fd, err);
 	if (r < 0)
 		return r;
+	keep_way(k->walk, d); /* after the rules, which may be among the other names */
 	r = take_names(k, d, fd, err);
 	if (r < 0)
 		return r;
@@ -457,7 +494,7 @@ int take_listed_dir(struct worker *k, struct dir *parent, struct item *item, str
 	r = walk_use(k->walk, parent, &fd, err);
 	if (r < 0)
 		return r;
-	r = glance_dir(k, parent, item, fd, err);
+	r = is_above_part(k->walk, parent->depth + 1) ? 0 : glance_dir(k, parent, item, fd, err);
 	if (r != 0) {
 		walk_unuse(k->walk, parent);
 		return r < 0 ? r : 0;

@@ -57,6 +57,11 @@ struct capture_options {
 	const char *const *only;
 	size_t n_only;
 	/*
+	 * Only this directory, a clean path from the top, with the directories above it, which then
+	 * have no other names; NULL: all.  The signatures that come of it are of no use.
+	 */
+	const char *part;
+	/*
 	 * The signatures of an earlier capture, whose root is reachable until the batch ends; NULL:
 	 * none.
 	 */

@@ -55,10 +55,12 @@ static char clone_name[] = "try-1";
 static char lacks[] = "a b//c/\xff";
 static char meta[] = "step=1\nwho=me";
 static char image[] = "{\"config\":{}}";
+static char part[] = "some/where";
 
 /* The bytes by which the labels of the sample lengthen it. */
 #define META_SIZE  (4 + sizeof(meta) - 1)
 #define IMAGE_SIZE (4 + sizeof(image) - 1)
+#define PART_SIZE  (4 + sizeof(part) - 1)
 
 static const struct catalog_id id_a = { { 0, 0x11, 0x22, 0x33, 0x44, 0x55, 0x66, 0x77 } };
 static const struct catalog_id id_b = { { 0, 0x11, 0x22, 0x3f, 0xff, 0xff, 0xff, 0xff } };
@@ -84,6 +86,7 @@ static inline struct snapshot sample_snapshot(const struct shelf *sh, const stru
 		.lacks = lacks,
 		.meta = meta,
 		.image = image,
+		.part = part,
 		.base = id_a,
 		.made = SNAPSHOT_MADE_AUTOMATICALLY,
 	};

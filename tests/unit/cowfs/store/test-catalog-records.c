@@ -8,7 +8,7 @@ static struct buf sample_record(void)
 {
 	struct buf v = BUF_INIT;
 
-	CHECK_EQ(buf_append_u8(&v, 6), 0);
+	CHECK_EQ(buf_append_u8(&v, 7), 0);
 	CHECK_EQ(buf_append(&v, id_b.b, sizeof(id_b.b)), 0);
 	CHECK_EQ(buf_append(&v, id_c.b, sizeof(id_c.b)), 0);
 	CHECK_EQ(buf_append_u32(&v, 5), 0);
@@ -26,6 +26,8 @@ static struct buf sample_record(void)
 	CHECK_EQ(buf_append_str(&v, meta), 0);
 	CHECK_EQ(buf_append_u32(&v, (uint32_t)strlen(image)), 0);
 	CHECK_EQ(buf_append_str(&v, image), 0);
+	CHECK_EQ(buf_append_u32(&v, (uint32_t)strlen(part)), 0);
+	CHECK_EQ(buf_append_str(&v, part), 0);
 	return v;
 }
 
@@ -124,7 +126,7 @@ TEST(a_record_of_another_version_is_refused_with_its_sentence)
 	CLEANUP(shelf_done) struct shelf sh = shelf_new("version");
 	CLEANUP(buf_done) struct buf v = sample_record();
 
-	v.data[0] = 7;
+	v.data[0] = 8;
 	put_record(&sh, &id_a, v.data, v.len);
 	shelf_commit(&sh);
 	is_refused_with(&sh, &id_a, -EPROTO, "record of a later version");
@@ -171,7 +173,8 @@ TEST(a_snapshot_written_before_it_told_what_it_lacks_lacks_nothing)
 
 	v.data[0] = 1;
 	put_record(&sh, &id_a, v.data,
-		   v.len - 4 - strlen(lacks) - CATALOG_ID_SIZE - 8 - META_SIZE - IMAGE_SIZE);
+		   v.len - 4 - strlen(lacks) - CATALOG_ID_SIZE - 8 - META_SIZE - IMAGE_SIZE -
+		       PART_SIZE);
 	shelf_commit(&sh);
 	CHECK_OK(snapshot_get(sh.s, &id_a, &got, &err), &err);
 	CHECK_STR(got.message, message);
@@ -186,7 +189,8 @@ TEST(a_snapshot_written_before_clones_were_rebased_names_no_base)
 	struct err err = { 0 };
 
 	v.data[0] = 2;
-	put_record(&sh, &id_a, v.data, v.len - CATALOG_ID_SIZE - 8 - META_SIZE - IMAGE_SIZE);
+	put_record(&sh, &id_a, v.data,
+		   v.len - CATALOG_ID_SIZE - 8 - META_SIZE - IMAGE_SIZE - PART_SIZE);
 	shelf_commit(&sh);
 	CHECK_OK(snapshot_get(sh.s, &id_a, &got, &err), &err);
 	CHECK_STR(got.lacks, lacks);
@@ -201,7 +205,7 @@ TEST(a_snapshot_written_before_it_told_who_wanted_it_does_not_know)
 	struct err err = { 0 };
 
 	v.data[0] = 3;
-	put_record(&sh, &id_a, v.data, v.len - 8 - META_SIZE - IMAGE_SIZE);
+	put_record(&sh, &id_a, v.data, v.len - 8 - META_SIZE - IMAGE_SIZE - PART_SIZE);
 	shelf_commit(&sh);
 	CHECK_OK(snapshot_get(sh.s, &id_a, &got, &err), &err);
 	CHECK(same_id(&got.base, &id_a));
@@ -216,7 +220,7 @@ TEST(a_snapshot_written_before_there_were_labels_has_none)
 	struct err err = { 0 };
 
 	v.data[0] = 4;
-	put_record(&sh, &id_a, v.data, v.len - META_SIZE - IMAGE_SIZE);
+	put_record(&sh, &id_a, v.data, v.len - META_SIZE - IMAGE_SIZE - PART_SIZE);
 	shelf_commit(&sh);
 	CHECK_OK(snapshot_get(sh.s, &id_a, &got, &err), &err);
 	CHECK_EQ(got.made, SNAPSHOT_MADE_AUTOMATICALLY);
@@ -231,11 +235,26 @@ TEST(a_snapshot_written_before_there_were_images_is_none)
 	struct err err = { 0 };
 
 	v.data[0] = 5;
-	put_record(&sh, &id_a, v.data, v.len - IMAGE_SIZE);
+	put_record(&sh, &id_a, v.data, v.len - IMAGE_SIZE - PART_SIZE);
 	shelf_commit(&sh);
 	CHECK_OK(snapshot_get(sh.s, &id_a, &got, &err), &err);
 	CHECK_STR(got.meta, meta);
 	CHECK(!got.image);
+}
+
+TEST(a_snapshot_written_before_there_were_parts_is_whole)
+{
+	CLEANUP(shelf_done) struct shelf sh = shelf_new("old-part");
+	CLEANUP(buf_done) struct buf v = sample_record();
+	CLEANUP(snapshot_done) struct snapshot got = { 0 };
+	struct err err = { 0 };
+
+	v.data[0] = 6;
+	put_record(&sh, &id_a, v.data, v.len - PART_SIZE);
+	shelf_commit(&sh);
+	CHECK_OK(snapshot_get(sh.s, &id_a, &got, &err), &err);
+	CHECK_STR(got.image, image);
+	CHECK(!got.part);
 }
 
 TEST(a_record_has_the_fields_of_its_own_version_and_no_others)

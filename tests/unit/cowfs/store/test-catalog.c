@@ -52,6 +52,7 @@ TEST(a_snapshot_comes_back_as_it_was)
 	CHECK_STR(got.lacks, lacks);
 	CHECK_STR(got.meta, meta);
 	CHECK_STR(got.image, image);
+	CHECK_STR(got.part, part);
 	CHECK(same_id(&got.base, &id_a));
 }
 
