@@ -71,6 +71,7 @@ static void set_profile(struct json j, const struct engine_profile *p)
 	set_words(j, "secret_for", &p->secret_for);
 	set_words(j, "tls_inspect", &p->tls_inspect);
 	set_words(j, "entrypoint", &p->entrypoint);
+	json_set_bool(j, "root", p->root);
 }
 
 static void print_row(const struct invocation *inv, const char *key, const char *value)
@@ -162,6 +163,8 @@ static void print_profile(const struct invocation *inv, const struct engine_prof
 	print_words(inv, "secret_for", &p->secret_for);
 	print_words(inv, "tls_inspect", &p->tls_inspect);
 	print_words(inv, "entrypoint", &p->entrypoint);
+	if (p->root)
+		print_row(inv, "root", "true");
 }
 
 static int show(struct invocation *inv, const char *name, struct err *err)

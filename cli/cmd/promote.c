@@ -16,7 +16,7 @@ struct promote_args {
 	const char *conflict, *markers, *to, *plan;
 	const char *profile;
 	uint64_t mem, time;
-	bool git, dry_run, rules, yes, again, with_hunks;
+	bool git, dry_run, rules, yes, again, with_hunks, root;
 };
 
 static const struct opt promote_opts[] = {
@@ -29,6 +29,8 @@ static const struct opt promote_opts[] = {
 		 "only what this names, as in .gitignore"),
 	OPT_STR(0, "to", "DIR", struct promote_args, to,
 		"where results of --path go, outside of the project"),
+	OPT_FLAG(0, "root", struct promote_args, root,
+		 "to a whole system, by root: what --path names"),
 	OPT_LIST(0, "exclude", "PATTERN", struct promote_args, exclude, "not what this names"),
 	OPT_STR(0, "conflict", "HOW", struct promote_args, conflict,
 		"stop (default), ours, theirs or markers"),
@@ -36,7 +38,7 @@ static const struct opt promote_opts[] = {
 		"merge (default), diff3 or zdiff3"),
 	OPT_LIST(0, "allow", "PATH", struct promote_args, allow, "let the guard pass it"),
 	OPT_FLAG(0, "git", struct promote_args, git,
-		 "bring commits made in the clone, as branches snap/CLONE/..."),
+		 "bring its commits, as branches snap/CLONE/..."),
 	OPT_FLAG(0, "continue", struct promote_args, again,
 		 "with the options of the one that met conflicts"),
 	OPT_FLAG(0, "with-hunks", struct promote_args, with_hunks,
@@ -99,17 +101,25 @@ static int list_rules(const struct invocation *inv, struct err *err)
 	struct json array;
 	size_t n;
 	const struct guard_rule *rules = guard_rules(&n);
+	const struct promote_args *args = inv->args;
+	size_t n_system;
+	const struct guard_rule *system = guard_system_rules(&n_system);
 	int r = engine_rules(inv->engine, &more, err);
+
+	if (!args->root)
+		n_system = 0;
 
 	if (r < 0)
 		return r;
 	if (inv->json) {
 		array = json_set_array(out_json_begin(inv, &doc), "rules");
 		set_rules(array, rules, n);
+		set_rules(array, system, n_system);
 		set_rules(array, more.list, more.n);
 		return json_print(&doc, inv->out, err);
 	}
 	print_rules(inv, rules, n);
+	print_rules(inv, system, n_system);
 	print_rules(inv, more.list, more.n);
 	return CMD_OK;
 }
@@ -129,6 +139,19 @@ static int join_checks(struct invocation *inv, struct strlist *all,
 			return err_nomem(err);
 	options->checks =
 	    (struct engine_list){ .items = (const char *const *)all->list, .n = all->n };
+	return 0;
+}
+
+static int check_root(const struct promote_args *args, struct err *err)
+{
+	if (!args->root)
+		return 0;
+	if (args->path.n == 0 && !args->again)
+		return err_set(err, -EINVAL,
+			       "option '--root' needs '--path': only what is named is promoted");
+	if (args->to || args->git)
+		return err_set(err, -EINVAL, "options '--root' and '--%s' exclude each other",
+			       args->to ? "to" : "git");
 	return 0;
 }
 
@@ -171,6 +194,7 @@ static int promote_run(struct invocation *inv, struct err *err)
 		.paths = list_of(&args->path),
 		.excludes = list_of(&args->exclude),
 		.to = args->to,
+		.root = args->root,
 		.plan = args->plan,
 		.git = args->git,
 		.dry_run = args->dry_run,
@@ -186,6 +210,9 @@ static int promote_run(struct invocation *inv, struct err *err)
 
 	if (args->rules)
 		return list_rules(inv, err);
+	r = check_root(args, err);
+	if (r < 0)
+		return r;
 	r = join_checks(inv, &checks, &options, err);
 	if (r < 0)
 		return r;
@@ -232,9 +259,8 @@ const struct command cmd_promote = {
 	    "it lands or nothing, and no edit is overwritten. A conflict (5), a path that the\n"
 	    "guard holds (7) or a failed check (8) changes nothing; -n ends with the same code.\n"
 	    "The project's .git stays as it is. `undo` takes a promotion back. `resolve` settles\n"
-	    "conflicts one by one; --continue then promotes with the options that you gave\n"
-	    "before. With --to, each --path is a path of the clone and arrives in DIR under its\n"
-	    "last name; the project stays as it is.\n",
+	    "conflicts; --continue then promotes with the same options. With --to, each --path of\n"
+	    "the clone arrives in DIR under its last name; with --root, in the system itself.\n",
 	.examples = "promote --dry-run try\npromote --check 'make test' try\n"
 		    "promote --path src/ --allow .github/workflows/ci.yml try\n"
 		    "promote --path build/app --to ~/bin try\n",

@@ -7,6 +7,7 @@
 #include "base/buf.h"
 #include "cli/cmd/run-args.h"
 #include "cli/cmd/run-on.h"
+#include "cli/cmd/run-root.h"
 #include "cli/cmd/run-words.h"
 #include "cli/fail.h"
 #include "cli/out.h"
@@ -104,19 +105,6 @@ static bool names_clone(const struct invocation *inv)
 	       (!args->root || engine_has_clone(inv->engine, inv->words[0]));
 }
 
-static void choose_root(const struct invocation *inv, struct engine_run_options *o)
-{
-	const char *word = inv->n_before > 0 ? inv->words[0] : NULL;
-
-	o->root = true;
-	if (!word)
-		o->root_dir = "/";
-	else if (strchr(word, '/'))
-		o->root_dir = word;
-	else if (!o->clone)
-		o->from = word;
-}
-
 static int check(const struct invocation *inv, struct err *err)
 {
 	const struct run_args *args = inv->args;
@@ -141,10 +129,10 @@ static int check(const struct invocation *inv, struct err *err)
 		    "option '--durability' is for the clone that is made for a run: '%s' "
 		    "keeps its own",
 		    inv->words[0]);
-	if (args->lazy && (named || args->root))
+	if (args->lazy && named)
 		return err_set(
 		    err, -EINVAL,
-		    "option '--lazy' needs a throw-away clone of a project: name no clone, and no '--root'");
+		    "option '--lazy' is for the clone that is made for a run: name no clone");
 	if (args->ttl != ENGINE_UNSAID && !args->keep)
 		return err_set(err, -EINVAL, "option '--ttl' needs '--keep'");
 	if (args->tty && args->detach)
@@ -229,7 +217,7 @@ static int read_options(const struct invocation *inv, struct engine_run_options 
 							  : ENGINE_UNSAID,
 	};
 	if (args->root)
-		choose_root(inv, o);
+		run_root_choose(inv, o);
 	return read_cpus(args->cpus, &o->limits.cpus_milli, err);
 }
 
@@ -418,6 +406,9 @@ static int run_run(struct invocation *inv, struct err *err)
 		return r;
 	if (args->on)
 		return go_on(inv, err);
+	r = run_root_read_profile(inv, err);
+	if (r < 0)
+		return r;
 	r = run_go(inv, NULL, &run, err);
 	if (r < 0 && run.state == ENGINE_RUN_REFUSED)
 		return fail_sandbox(inv, err);

@@ -11,6 +11,7 @@
 #include "base/log.h"
 #include "cli/choice.h"
 #include "cli/cmd/run-args.h"
+#include "cli/cmd/run-root.h"
 #include "cli/fail.h"
 #include "cli/out.h"
 #include "cli/progress.h"
@@ -331,6 +332,7 @@ static int try_run(struct invocation *inv, struct err *err)
 		.checking_ctx = inv,
 	};
 	r = run_read_bare(inv, err);
+	r = r < 0 ? r : run_root_read_profile(inv, err);
 	if (r < 0)
 		return r;
 	engine_run_limits_init(&limits);

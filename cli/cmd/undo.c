@@ -7,7 +7,7 @@
 struct undo_args {
 	const char *conflict, *markers;
 	uint64_t newer;
-	bool dry_run, yes;
+	bool dry_run, yes, root;
 };
 
 static const struct opt undo_opts[] = {
@@ -18,6 +18,7 @@ static const struct opt undo_opts[] = {
 	OPT_DURATION(0, "if-newer-than", "TIME", struct undo_args, newer,
 		     "refuse if it is older than that"),
 	OPT_FLAG('n', "dry-run", struct undo_args, dry_run, "only say what would change"),
+	OPT_FLAG(0, "root", struct undo_args, root, "of this machine, by root (promote --root)"),
 	OPT_FLAG('y', "yes", struct undo_args, yes, "for scripts; there is no question to answer"),
 	OPT_END,
 };
@@ -30,6 +31,7 @@ static int undo_run(struct invocation *inv, struct err *err)
 	struct engine_undo_options options = {
 		.what = inv->n_words > 0 ? inv->words[0] : NULL,
 		.newer_than_ms = args->newer,
+		.root = args->root,
 		.dry_run = args->dry_run,
 		.watch = progress_watch(inv->progress),
 	};

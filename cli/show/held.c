@@ -8,12 +8,16 @@
 
 const char *held_why(const char *rule)
 {
-	size_t n;
+	size_t n, n_system;
 	const struct guard_rule *rules = guard_rules(&n);
+	const struct guard_rule *system = guard_system_rules(&n_system);
 
 	for (size_t i = 0; i < n; i++)
 		if (strcmp(rules[i].name, rule) == 0)
 			return rules[i].why;
+	for (size_t i = 0; i < n_system; i++)
+		if (strcmp(system[i].name, rule) == 0)
+			return system[i].why;
 	return "a rule of yours holds it";
 }
 

@@ -75,13 +75,17 @@ static int capture_project(struct landing *l, const struct survey_options *optio
 int landing_open(struct landing *l, struct task *task, const struct project *p,
 		 const struct survey_options *options, struct err *err)
 {
+	struct survey_options o = *options;
 	int r;
 
 	*l = (struct landing){ .task = task, .project = p };
-	if (system_is(p->path))
-		return err_set(err, -ECANCELED,
-			       "'/' is this machine, and snap changes nothing in it: take what you "
-			       "want out of the clone with 'promote --path PATH --to DIR'");
+	if (system_is(p->path) && !options->machine)
+		return err_set(
+		    err, -ECANCELED,
+		    "'/' is this machine, and snap changes nothing in it unless root "
+		    "names paths with 'promote --root --path PATH', or takes that back with "
+		    "'undo --root'; 'promote --path PATH --to DIR' takes them elsewhere");
+	o.skip_unreadable |= system_is(p->path);
 	r = turns_take(&task->host->turns, p->path, &l->turn, err);
 	if (r < 0)
 		return r;
@@ -90,7 +94,7 @@ int landing_open(struct landing *l, struct task *task, const struct project *p,
 		return r;
 	l->as_of = engine_now();
 	r = history_newest(task->engine.store, &p->id, &l->newest, err);
-	return r < 0 && r != -ENOENT ? r : capture_project(l, options, err);
+	return r < 0 && r != -ENOENT ? r : capture_project(l, &o, err);
 }
 
 void landing_close(struct landing *l)

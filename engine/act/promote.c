@@ -53,6 +53,9 @@ static void promoting_done(struct promoting *p)
 	strlist_done(&p->sources);
 	strlist_done(&p->names);
 	strlist_done(&p->watched);
+	strlist_done(&p->named);
+	strlist_done(&p->allowed);
+	strlist_done(&p->outside);
 	engine_promotion_done(&p->result);
 }
 
@@ -186,18 +189,28 @@ static int tell_group(const struct plan_step *s, void *ctx)
 		   : 0;
 }
 
+static struct engine_list allowed(const struct promoting *p)
+{
+	return p->options->asked->root
+		   ? (struct engine_list){ (const char *const *)p->allowed.list, p->allowed.n }
+		   : p->options->asked->allow;
+}
+
 static int plan_all(struct promoting *p, struct err *err)
 {
 	AUTO_FREE char *mount = p->clone.name ? live_path(p->task->host, p->clone.name) : NULL;
 	const struct plan_options options = { .as_of = p->landing.as_of };
-	const struct engine_list *allow = &p->options->asked->allow;
+	const struct engine_list allow = allowed(p);
 	const struct judge_options guard = {
 		.guard = p->guard,
 		.top = deliver_is(p) ? p->target.path : p->project.path,
 		.elsewhere = deliver_is(p),
+		.system = p->options->asked->root,
+		.outside = (const char *const *)p->outside.list,
+		.n_outside = p->outside.n,
 		.mount = mount,
-		.allow = allow->items,
-		.n_allow = allow->n,
+		.allow = allow.items,
+		.n_allow = allow.n,
 		.left_out = is_left_out,
 		.left_out_ctx = p,
 	};
@@ -383,10 +396,33 @@ static int go(struct promoting *p, struct err *err)
 	return p->options->check ? hold_for_checks(p, message, err) : land(p, before, message, err);
 }
 
+/* Which paths take part, and what the guard says to them. */
+static int read_rules(struct promoting *p, struct err *err)
+{
+	const struct engine_promote_options *o = p->options->asked;
+	struct engine_list paths = o->paths;
+	int r = 0;
+
+	if (o->root) {
+		r = promoting_read_root(p, err);
+		paths = (struct engine_list){ (const char *const *)p->named.list, p->named.n };
+	}
+	if (r >= 0 && !deliver_is(p))
+		r = patterns_parse(&paths, &p->paths, err);
+	if (r < 0)
+		return r;
+	r = patterns_parse(&o->excludes, &p->excludes, err);
+	/* An undo only restores what was there before, so the guard need not hold it. */
+	if (r < 0 || p->options->undo)
+		return r;
+	return o->root ? rules_guard_system(p->options->rules, p->project.path, &p->rules,
+					    &p->guard, err)
+		       : rules_guard(p->options->rules, p->project.path, &p->rules, &p->guard, err);
+}
+
 /* What is promoted, where to, which of its paths, and the rules that guard them. */
 static int find_parts(struct promoting *p, struct err *err)
 {
-	const struct engine_promote_options *o = p->options->asked;
 	int r;
 
 	r = p->options->undo ? promoting_find_project(p, err) : promoting_find_clone(p, err);
@@ -399,24 +435,25 @@ static int find_parts(struct promoting *p, struct err *err)
 	if (r < 0)
 		return r;
 	p->whole = p->theirs_root;
-	if (!deliver_is(p))
-		r = patterns_parse(&o->paths, &p->paths, err);
-	if (r < 0)
-		return r;
-	r = patterns_parse(&o->excludes, &p->excludes, err);
-	if (r < 0)
-		return r;
-	/* An undo only restores what was there before, so the guard need not hold it. */
-	if (!p->options->undo)
-		r = rules_guard(p->options->rules, p->project.path, &p->rules, &p->guard, err);
-	return r;
+	return read_rules(p, err);
+}
+
+/* Nobody has all of a machine captured only to hear that there is nothing to take back. */
+static int find_early(struct promoting *p, struct err *err)
+{
+	CLEANUP(receipt_done) struct receipt of = { 0 };
+
+	return receipt_find(p->store, &p->project, p->options->receipt, &of, err);
 }
 
 static int promote(struct promoting *p, struct err *err)
 {
-	struct survey_options survey = { .watch = p->options->asked->watch };
+	const struct engine_promote_options *o = p->options->asked;
+	struct survey_options survey = { .watch = o->watch, .machine = o->root };
 	int r = find_parts(p, err);
 
+	if (r >= 0 && p->options->undo && o->root)
+		r = find_early(p, err);
 	if (r < 0)
 		return r;
 	survey.only = deliver_is(p) ? &p->watched : NULL;

@@ -29,6 +29,8 @@ struct promoting {
 	struct strlist watched;         /* names that are captured of the target */
 	struct object_id whole;         /* the clone: checks run on it */
 	struct object_id pinned_theirs; /* zero: not yet */
+	struct strlist named, allowed; /* with --root: patterns of what takes part; what may pass */
+	struct strlist outside; /* with --root: no clone has it, so a link must not lead there */
 	struct engine_rules rules;
 	struct guard *guard;
 	struct ignore *paths, *excludes;
@@ -55,6 +57,9 @@ bool promoting_takes(const char *path, void *ctx);
 NODISCARD int promoting_find_clone(struct promoting *p, struct err *err);
 NODISCARD int promoting_find_project(struct promoting *p, struct err *err);
 NODISCARD int promoting_find_undone(struct promoting *p, struct err *err);
+
+/* Of a root file system: read which paths were named, and refuse what is none of it (promote-root.c). */
+NODISCARD int promoting_read_root(struct promoting *p, struct err *err);
 
 /* The base that the clone is to have once this has landed (promote-base.c); it is pinned by `p`. */
 NODISCARD int promoting_next_base(struct promoting *p, struct snapshot *base, char *message,

@@ -30,6 +30,7 @@ struct survey_options {
 	const struct catalog_id *lazy;     /* promise files in its name; NULL: read them */
 	const struct engine_list *include; /* mounts below `/` that belong to it; NULL: none */
 	struct strlist *left_out;          /* gets what is no part of `/`; NULL: not wanted */
+	bool machine; /* of a landing: `/` itself may change, as root asked for named paths of it */
 	struct engine_watch watch;
 };
 

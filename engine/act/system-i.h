@@ -2,7 +2,7 @@
  * system-i.h - the machine's own root, `/`, as something to be captured.
  *
  * What the kernel makes up, what lives only until the next boot, and what is mounted elsewhere is no part
- * of it.  Nothing is ever written to it: see landing_open().
+ * of it.  Nothing is written to it but paths that root has named: see landing_open().
  */
 #pragma once
 

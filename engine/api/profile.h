@@ -55,6 +55,7 @@ struct engine_profile {
 	struct strlist secret_for;  /* as --secret-for takes it */
 	struct strlist tls_inspect; /* as --tls-inspect takes it */
 	struct strlist entrypoint;  /* goes before the words of the command */
+	bool root;                  /* for runs with --root, which it stands for */
 };
 
 void engine_profile_done(struct engine_profile *p);

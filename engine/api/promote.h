@@ -27,6 +27,11 @@ struct engine_promote_options {
 	 * and each arrives there under its last name; the clone's base stays.
 	 */
 	const char *to;
+	/*
+	 * The project is a whole root file system, perhaps this machine: root alone may, `paths` are
+	 * paths and no patterns, and the guard knows the files of machines.
+	 */
+	bool root;
 	struct engine_list allow; /* paths that the guard lets pass, with all below them */
 	const char *plan;         /* only if it is this, as an earlier answer has it; NULL: any */
 	enum merge_on_conflict on_conflict;
@@ -148,6 +153,7 @@ NODISCARD int engine_promote(struct engine *e, const struct engine_promote_optio
 struct engine_undo_options {
 	const char *what;       /* a receipt, or the beginning of its id; NULL: the last */
 	uint64_t newer_than_ms; /* refuse (-ECANCELED) if it is older; 0: however old */
+	bool root;              /* of this machine, `/`, wherever the engine is; only root may */
 	enum merge_on_conflict on_conflict;
 	enum merge_style style;
 	bool dry_run;

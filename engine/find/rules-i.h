@@ -15,3 +15,7 @@ NODISCARD int rules_read(struct engine_rules *r, const char *path, struct err *e
 /* A guard of built-in rules, those of the file `user` (or NULL) and the project's; borrows `rules`. */
 NODISCARD int rules_guard(const char *user, const char *project, struct engine_rules *rules,
 			  struct guard **ret, struct err *err);
+
+/* The same of a whole root file system, with the rules for those. */
+NODISCARD int rules_guard_system(const char *user, const char *project, struct engine_rules *rules,
+				 struct guard **ret, struct err *err);

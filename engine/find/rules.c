@@ -172,14 +172,45 @@ static int rules_read_project(struct engine_rules *r, const char *project, struc
 	return path ? parse(r, path, &text, err) : err_nomem(err);
 }
 
-int rules_guard(const char *user, const char *project, struct engine_rules *rules,
-		struct guard **ret, struct err *err)
+/* Those of people, the project's behind the user's. */
+static int read_both(const char *user, const char *project, struct engine_rules *rules,
+		     struct err *err)
 {
 	int r = user ? rules_read(rules, user, err) : 0;
 
-	if (r < 0)
-		return r;
-	r = rules_read_project(rules, project, err);
+	return r < 0 ? r : rules_read_project(rules, project, err);
+}
+
+int rules_guard(const char *user, const char *project, struct engine_rules *rules,
+		struct guard **ret, struct err *err)
+{
+	int r = read_both(user, project, rules, err);
+
+	return r < 0 ? r : guard_new(rules->list, rules->n, ret, err);
+}
+
+int rules_guard_system(const char *user, const char *project, struct engine_rules *rules,
+		       struct guard **ret, struct err *err)
+{
+	int r = read_both(user, project, rules, err);
+	struct reading rd = { .rules = rules, .err = err };
+	size_t n;
+	const struct guard_rule *all = guard_system_rules(&n);
+
+	for (size_t i = 0; i < n && r >= 0; i++) {
+		if (!all[i].patterns)
+			continue; /* judge_access() */
+		char *parts[PARTS] = {
+			[NAME] = strdup(all[i].name),
+			[PATHS] = strdup(all[i].patterns),
+			[WHY] = strdup(all[i].why),
+		};
+
+		r = parts[NAME] && parts[PATHS] && parts[WHY] ? add(&rd, parts, all[i].level)
+							      : err_nomem(err);
+		for (size_t k = 0; k < ARRAY_LEN(parts); k++)
+			free(parts[k]);
+	}
 	return r < 0 ? r : guard_new(rules->list, rules->n, ret, err);
 }
 

@@ -35,6 +35,7 @@ enum profile_key {
 	KEY_SECRET_FOR,
 	KEY_TLS_INSPECT,
 	KEY_ENTRYPOINT,
+	KEY_ROOT,
 	PROFILE_N_KEYS,
 };
 

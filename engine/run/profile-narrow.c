@@ -68,6 +68,9 @@ int profile_narrows(const struct profile_source *src, const struct engine_profil
 		    *most > 0 && (*n == 0 || *n > *most))
 			return refuse(src, key, base, "is more than", err);
 	}
+	if (p->root && !base->root)
+		return refuse(src, KEY_ROOT, base, "asks for a whole machine, which is more than",
+			      err);
 	if (p->net && !profile_net_narrows(p->net, base->net))
 		return refuse(src, KEY_NET, base, "allows more than", err);
 	if (src->said[KEY_SECCOMP].line > 0 && !filter_narrows(p->seccomp, base->seccomp))
@@ -164,6 +167,8 @@ int profile_inherit(const struct profile_source *src, struct engine_profile *p,
 		if (n && src->said[key].line == 0)
 			*n = *profile_number(base, key);
 	}
+	if (src->said[KEY_ROOT].line == 0)
+		p->root = base->root;
 	if (!p->net)
 		p->net = TAKE_PTR(base->net);
 	if (src->said[KEY_SECCOMP].line == 0)

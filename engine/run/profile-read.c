@@ -52,6 +52,7 @@ static const struct row rows[PROFILE_N_KEYS] = {
 	[KEY_SECRET_FOR] = { "secret_for", IS_WORDS, "a list of http://HOST=NAME", AT(secret_for) },
 	[KEY_TLS_INSPECT] = { "tls_inspect", IS_WORDS, "a list of hosts", AT(tls_inspect) },
 	[KEY_ENTRYPOINT] = { "entrypoint", IS_WORDS, "a list of words", AT(entrypoint) },
+	[KEY_ROOT] = { "root", IS_OTHER, "true or false", AT(root) },
 };
 
 static void *member(struct engine_profile *p, enum profile_key key)
@@ -342,6 +343,11 @@ static int read_other(const struct profile_source *src, enum profile_key key, st
 		if (yaml_next_item(v, &iter, &item))
 			return yaml_error(item, src->shown, err,
 					  "'caps': a run never has a capability");
+		return 0;
+	case KEY_ROOT:
+		p->root = yaml_kind(v) == YAML_TEXT && strcmp(yaml_text(v), "true") == 0;
+		if (!p->root && (yaml_kind(v) != YAML_TEXT || strcmp(yaml_text(v), "false") != 0))
+			return expected(src, v, "root", rows[key].wants, err);
 		return 0;
 	case KEY_MOUNTS:
 		return read_mounts(src, v, p, err);

@@ -17,6 +17,10 @@ static const char apt_settings[] = "APT::Sandbox::User \"root\";\n";
 int run_root_check(const struct engine_run_options *o, const struct run_terms *terms,
 		   struct err *err)
 {
+	if (!o->root && terms->profile.root)
+		return err_set(err, -EINVAL,
+			       "profile '%s' is for runs in a whole root file system: add '--root'",
+			       terms->profile.name);
 	if (!o->root)
 		return 0;
 	/* Set-id bits are allowed in its own root, and must not reach the host's files. */
@@ -49,6 +53,7 @@ int run_root_take(struct engine *e, const struct engine_run_options *o,
 		.message = "root of a run",
 		.automatic = true,
 		.skip_unreadable = true,
+		.lazy = true, /* nobody waits until a whole machine is read */
 		.watch = o->watch,
 	};
 	int r;

@@ -11,7 +11,7 @@
 
 #define RUN_ROOT_HOME "/root"
 
-/* -EINVAL with a sentence for what does not go with a root of its own.  0 if it has none. */
+/* -EINVAL with a sentence for what does not go with a root of its own, or without one. */
 NODISCARD int run_root_check(const struct engine_run_options *o, const struct run_terms *terms,
 			     struct err *err);
 

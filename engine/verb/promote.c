@@ -73,13 +73,14 @@ static int check_age(struct engine *e, const struct engine_undo_options *o, char
 	return r; /* there is none: the undo itself reports that */
 }
 
-int engine_undo(struct engine *e, const struct engine_undo_options *options,
+static int undo(struct engine *e, const struct engine_undo_options *options,
 		struct engine_promotion *ret, struct err *err)
 {
 	const struct engine_promote_options asked = {
 		.on_conflict = options->on_conflict,
 		.style = options->style,
 		.dry_run = options->dry_run,
+		.root = options->root,
 		.watch = options->watch,
 	};
 	char id[ENGINE_ID_SIZE] = "";
@@ -92,6 +93,23 @@ int engine_undo(struct engine *e, const struct engine_undo_options *options,
 	if (*id != '\0')
 		o.receipt = id;
 	return ask(e, &o, NULL, false, ret, &now, err);
+}
+
+int engine_undo(struct engine *e, const struct engine_undo_options *options,
+		struct engine_promotion *ret, struct err *err)
+{
+	AUTO_FREE char *top = strdup("/");
+	char *const dir = e->dir;
+	int r;
+
+	if (!options->root)
+		return undo(e, options, ret, err);
+	if (!top)
+		return err_nomem(err);
+	e->dir = top;
+	r = undo(e, options, ret, err);
+	e->dir = dir;
+	return r;
 }
 
 /* --- checks ----------------------------------------------------------------------------- */
@@ -139,7 +157,8 @@ static int run_check(struct engine *e, const struct engine_promote_options *o, c
 		.from = tree,
 		.argv = argv,
 		.profile = o->profile,
-		.workdir = p->project,
+		.root = o->root,
+		.workdir = o->root ? "/" : p->project,
 		.in_fd = -1,
 		/* One file for both streams keeps the order in which they came. */
 		.out_fd = both ? fileno(both) : -1,
@@ -302,9 +321,11 @@ static int promote_to(struct engine *e, const struct engine_promote_options *opt
 
 	if (*options->to == '\0')
 		return err_set(err, -EINVAL, "the directory for --to is empty");
-	if (options->git || options->again)
+	if (options->git || options->again || options->root)
 		return err_set(err, -EINVAL, "--%s does not go with --to",
-			       options->git ? "git" : "continue");
+			       options->git     ? "git"
+			       : options->again ? "continue"
+						: "root");
 	o.to = to;
 	return to ? promote(e, &o, ret, err) : err_nomem(err);
 }

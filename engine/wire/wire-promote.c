@@ -62,6 +62,7 @@ static const struct field wire_promote_asked_fields[] = {
 	FIELD(FIELD_TEXT_OR_NULL, struct engine_promote_options, plan),
 	FIELD(FIELD_UINT, struct engine_promote_options, on_conflict),
 	FIELD(FIELD_UINT, struct engine_promote_options, style),
+	FIELD(FIELD_BOOL, struct engine_promote_options, root),
 	FIELD(FIELD_BOOL, struct engine_promote_options, dry_run),
 	FIELD(FIELD_BOOL, struct engine_promote_options, with_hunks),
 	FIELD_LIST_OF(FIELD_NAMES, struct engine_promote_options, "paths", paths.items, paths.n,

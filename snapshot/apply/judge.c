@@ -134,11 +134,10 @@ static void walk_done(struct walk *w)
 /* Where an absolute path goes on from the top; NULL: outside. */
 static const char *below_top(const struct judging *j, const char *path)
 {
-	const size_t n = strlen(j->options->top);
+	const char *top = j->options->top;
+	const size_t n = strcmp(top, "/") == 0 ? 0 : strlen(top);
 
-	return strncmp(path, j->options->top, n) == 0 && (path[n] == '/' || path[n] == '\0')
-		   ? path + n
-		   : NULL;
+	return strncmp(path, top, n) == 0 && (path[n] == '/' || path[n] == '\0') ? path + n : NULL;
 }
 
 /* A link lies in the way: go on with its target, then with the rest. */
@@ -166,6 +165,19 @@ static int follow(struct judging *j, struct walk *w, const char *target, size_t 
 	return 0;
 }
 
+static bool is_outside(const struct judging *j, const struct buf *at)
+{
+	for (size_t i = 0; i < j->options->n_outside; i++) {
+		const char *dir = j->options->outside[i] + strspn(j->options->outside[i], "/");
+		const size_t n = strlen(dir);
+
+		if (at->len >= n && memcmp(at->data, dir, n) == 0 &&
+		    (at->len == n || at->data[n] == '/'))
+			return true;
+	}
+	return false;
+}
+
 static int step_down(struct judging *j, struct walk *w, const char *name, size_t len,
 		     enum where *ret)
 {
@@ -182,8 +194,14 @@ static int step_down(struct judging *j, struct walk *w, const char *name, size_t
 	if ((before > 0 && buf_append_u8(&w->at, '/') < 0) || buf_append(&w->at, name, len) < 0)
 		return err_nomem(j->err);
 	r = find_entry(j, (const char *)w->at.data, w->at.len, &e, &hold);
-	if (r <= 0 || !S_ISLNK(e.mode))
-		return r < 0 ? r : 0;
+	if (r < 0)
+		return r;
+	/* Where everybody may put something is no part of a system. */
+	if (is_outside(j, &w->at) ||
+	    (r > 0 && j->options->system && S_ISDIR(e.mode) && (e.mode & S_IWOTH)))
+		*ret = OUTSIDE;
+	if (r == 0 || *ret == OUTSIDE || !S_ISLNK(e.mode))
+		return 0;
 	w->at.len = before;
 	return follow(j, w, e.target, e.target_len, ret);
 }
@@ -435,8 +453,10 @@ static int judge(struct judging *j, struct judgement *it, const char *target, st
 	const uint32_t mode = it->status == 'D' ? s->before.mode : s->after.mode;
 	int r = 0;
 
-	if (!o->guard || guard_allowed(s->path, o->allow, o->n_allow) || comes_with_allowed(it, o))
+	if (!o->guard || guard_allowed(s->path, o->allow, o->n_allow))
 		return 0;
+	if (comes_with_allowed(it, o))
+		return o->system ? judge_access(j->store, s, &it->rule, j->err) : 0;
 	it->rule = guard_match(o->guard, s->path, mode, it->status);
 	if (o->elsewhere && (!it->rule || it->rule->level != GUARD_HOLD))
 		r = match_above(j, it, mode);
@@ -444,6 +464,9 @@ static int judge(struct judging *j, struct judgement *it, const char *target, st
 		return r;
 	if (!it->rule || it->rule->level != GUARD_HOLD)
 		r = look_closer(j, it, target);
+	if (r >= 0 && o->system && it->status != 'D' &&
+	    (!it->rule || it->rule->level != GUARD_HOLD))
+		r = judge_access(j->store, s, &it->rule, j->err);
 	if (r < 0)
 		return r;
 	if (!it->rule)

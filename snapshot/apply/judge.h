@@ -15,7 +15,12 @@ struct judge_options {
 	struct guard *guard; /* NULL: nothing is held */
 	const char *top;     /* the absolute path of the directory that changes */
 	bool elsewhere;      /* `top` is no project: names count with the directories above them */
-	const char *mount;   /* the clone's path: texts that name it are reported; or NULL */
+	bool
+	    system; /* `top` is a whole root file system: owners and permissions count (judge_access()) */
+	const char *const
+	    *outside; /* absolute: a link must not lead there, though it is below `top` */
+	size_t n_outside;
+	const char *mount; /* the clone's path: texts that name it are reported; or NULL */
 	const char *const *allow;
 	size_t n_allow;
 	bool (*left_out)(const char *path, void *ctx); /* what must not change; NULL: nothing */
@@ -38,6 +43,15 @@ typedef int (*judge_fn)(const struct judgement *j, void *ctx); /* negative: stop
 NODISCARD int judge_plan(struct store *s, const struct plan *plan,
 			 const struct judge_options *options, judge_fn fn, void *ctx,
 			 struct err *err);
+
+/* --- judge-access.c ----------------------------------------------------------------------- */
+
+/*
+ * What the rules of a system say to the owner and the permissions of something that is not removed.  *ret
+ * stays if none applies.
+ */
+NODISCARD int judge_access(struct store *s, const struct plan_step *step,
+			   const struct guard_rule **ret, struct err *err);
 
 /* --- judge-scripts.c ---------------------------------------------------------------------- */
 

@@ -49,6 +49,14 @@ bool guard_level_parse(const char *name, enum guard_level *ret);
 /* Those that are always there. */
 const struct guard_rule *guard_rules(size_t *ret_n);
 
+/* More for a whole root file system (guard-system.c). */
+const struct guard_rule *guard_system_rules(size_t *ret_n);
+
+/* Two of them look at the file, not its name: the caller must (judge_access()). */
+#define GUARD_OWNER  "owner"
+#define GUARD_ACCESS "access"
+const struct guard_rule *guard_system_rule_named(const char *name); /* it must exist */
+
 /* The one of that name, which must exist. */
 const struct guard_rule *guard_rule_named(const char *name);
 

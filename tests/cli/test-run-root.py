@@ -7,9 +7,11 @@ import os
 import shutil
 import signal
 import socket
+import struct
 import subprocess
 import sys
 import tarfile
+import time
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -251,6 +253,34 @@ def what_it_destroys_a_rollback_brings_back(w):
 
 
 @live_test
+def it_begins_and_ends_before_the_root_is_read(w):
+    top = plant(w.top / "root")
+    if subprocess.run(["stat", "-f", "-c", "%T", top], stdout=subprocess.PIPE, check=True).stdout.decode().strip() \
+            not in ("ext2/ext3", "xfs", "btrfs", "tmpfs"):
+        raise Skip("on this file system all files are read at once")
+    time.sleep(0.1)  # a file that changed a moment ago is read at once
+    before = listing(top)
+    gate = w.top / "gate"
+    gate.write_text("0\n")
+    w.env["SNAPCOW_LAZY_PAUSE"] = str(gate)
+    w.snap("stop", "--force")  # one that does not know of it
+    got = root_sh(w, "grep -c . /etc/group; echo x > /etc/new; rm /etc/passwd", str(top))
+    assert got["stdout"] == "3\n", got
+    assert {(c["status"], c["path"]) for c in got["changed"]["paths"]} == {("A", "etc/new"), ("D", "etc/passwd")}, got
+    w.ok("-q", "-C", str(top), "clone", "--lazy", "-n", "box")
+    root_sh(w, "echo one > /etc/one; grep ann /etc/passwd", "box")
+    got = root_sh(w, "cat /etc/one; echo two > /etc/one", "box")
+    assert got["stdout"] == "one\n" and got["changed"]["modified"] == 1 and got["changed"]["added"] == 0, got
+    assert not w.ok("status", "--json", "box").json("snap.status/1")["complete"]
+    gate.unlink()
+    w.ok("gc")
+    w.ok("rollback", "box", got["before"], "--yes")
+    assert root_sh(w, "cat /etc/one; grep -c . /etc/passwd", "box")["stdout"] == "one\n2\n"
+    assert listing(top) == before
+    assert w.ok("check", "--json").json("snap.check/1")["errors"] == []
+
+
+@live_test
 def several_runs_share_a_clone_and_a_snapshot_sees_it(w):
     top = plant(w.top / "root")
     w.ok("-q", "init", str(top))
@@ -342,6 +372,33 @@ def what_its_profile_hides_is_hidden(w):
     assert got["stdout"] == "0\nroot", got
 
 
+@live_test
+def a_profile_can_stand_for_it(w):
+    top = plant(w.top / "root")
+    folder, project = w.home / ".config/snapcow/profiles", w.project / ".snap/profiles"
+    for where, name, text in ((folder, "upgrade", "root: true\nhide: [/etc/group]\n"), (folder, "odd", "root: maybe\n"),
+                              (folder, "less", "extends: upgrade\nroot: false\n"),
+                              (folder, "more", "extends: upgrade\ntime: 1m\n"),
+                              (project, "mine", "root: true\n"), (project, "inner", "extends: upgrade\n")):
+        where.mkdir(parents=True, exist_ok=True)
+        (where / f"{name}.yaml").write_text(text)
+    for name, *words in (("upgrade",), ("more",), ("inner", "--root")):
+        got = run(w, *words, "--profile", name, "--allow-missing", "pids", str(top), "--", "sh", "-c",
+                  "id -u; wc -c < /etc/group")
+        assert got["root"] and got["stdout"] == "0\n0\n", (name, got)
+    # A file of the project does not decide that a run has a whole machine.
+    w.snap("run", "--profile", "inner", "--", "true").fails(2, "'inner' is for runs in a whole root", "add '--root'")
+    got = run(w, "--profile", "less", "--", "sh", "-c", "pwd")
+    assert not got["root"] and got["stdout"] == f"{w.project}\n", got
+    w.snap("run", "--profile", "odd", "--", "true").fails(2, "odd.yaml:1:7: 'root' is 'maybe', expected true or false")
+    w.snap("run", "--profile", "mine", "--", "true").fails(125, "asks for a whole machine", "may only narrow")
+    w.ok("-q", "clone", "-n", "box")
+    (Path(w.ok("status", "box", "--json").json("snap.status/1")["path"]) / "new").touch()
+    w.snap("promote", "--check", "true", "--profile", "upgrade", "box").fails(2, "'upgrade'", "'--root'")
+    assert w.ok("profile", "show", "more", "--json").json("snap.profile/1")["profile"]["root"] is True
+    assert "root        true" in w.ok("profile", "show", "more").out.decode()
+
+
 def pack(entry):
     entry.uid = 33 if entry.name == "./home/ann" else 0
     entry.gid = 0
@@ -359,35 +416,48 @@ def an_image_is_a_root_with_the_owners_that_it_was_packed_with(w):
     assert clones(w) == []
 
 
-@live_test
-def the_machine_itself_is_cloned_without_what_is_mounted(w):
+def plant_machine(w):
     """A machine of our own: a mount namespace whose root is a small one, and snap in it."""
     if os.geteuid() != 0:
         raise Skip("only root makes a machine to try it on")
     top = plant(w.top / "machine", SNAP, *(shutil.which(p) for p in ("mount", "umount", "rmdir")))
     for name in ("old", "sys", "mnt", "var/store", "root/.ssh"):
         (top / name).mkdir(parents=True)
-    (top / "root/.ssh/key").write_text("secret\n")
-    (top / "etc/motd").write_text("hello\n")
-    (top / "etc/shadow").write_text("root:*:1::::::\n")
-    (top / "etc/shadow").chmod(0o600)
-    inside = """
-        snap() { /bin/snapcow --store /var/store "$@"; }
-        umount -l /old; rmdir /old; mount -t tmpfs none /mnt; touch /mnt/other
-        r() { snap run --allow-missing pids --root "$@"; }
-        snap clone --root -n m && r m -- sh -c 'ls /; cat /etc/motd; echo changed > /etc/motd; cat /etc/shadow; stat -c "home %F %a %u" $HOME; ls -A $HOME' &&
-        r -- sh -c 'cat /etc/motd; ls /var /mnt; rm -rf --no-preserve-root /etc; ls /etc'
-        cat /etc/motd; ls /mnt
-        snap clone --root --lazy --include-mount /mnt/ -n with --json; r with -- sh -c 'cat /etc/motd; ls /mnt' > /dev/null && echo lazily
-        r with -- sh -c 'ls /mnt'; snap clone --root --include-mount /etc -n no; echo "include $?"
-        snap promote m; echo "promote $?"; snap -q snapshot; touch /etc/x;
-        snap rollback --yes; echo "rollback $?"; snap promote m --path etc/motd --to /var/lib; echo "to $?"; cat /var/lib/motd; snap stop --force"""
+    return top
+
+
+def on_machine(top, inside):
+    inside = f"""
+        snap() {{ /bin/snapcow --store /var/store "$@"; }}
+        umount -l /old; rmdir /old
+        r() {{ snap run --allow-missing pids --root "$@"; }}
+        {inside}
+        snap stop --force"""
     script = f"""
         mount --make-rprivate / && mount --bind {top} {top} && cd {top} && mount --rbind /proc proc &&
         mount --rbind /dev dev && pivot_root . old && exec chroot . env -i PATH=/bin LC_ALL=C.UTF-8 ASAN_OPTIONS=detect_leaks=0 sh -c '{
         inside.replace("'", "'" + chr(34) + "'" + chr(34) + "'")}'"""
     done = subprocess.run(["unshare", "-m", "sh", "-c", script], capture_output=True, timeout=120, check=False)
-    out, err = done.stdout.decode(), done.stderr.decode()
+    return done.stdout.decode(), done.stderr.decode()
+
+
+@live_test
+def the_machine_itself_is_cloned_without_what_is_mounted(w):
+    top = plant_machine(w)
+    (top / "root/.ssh/key").write_text("secret\n")
+    (top / "etc/motd").write_text("hello\n")
+    (top / "etc/shadow").write_text("root:*:1::::::\n")
+    (top / "etc/shadow").chmod(0o600)
+    inside = """
+        mount -t tmpfs none /mnt; touch /mnt/other
+        snap clone --root -n m && r m -- sh -c 'ls /; cat /etc/motd; echo changed > /etc/motd; cat /etc/shadow; stat -c "home %F %a %u" $HOME; ls -A $HOME' &&
+        r -- sh -c 'cat /etc/motd; ls /var /mnt; rm -rf --no-preserve-root /etc; ls /etc'
+        cat /etc/motd; ls /mnt
+        snap clone --root --include-mount /mnt/ -n with --json; r with -- sh -c 'cat /etc/motd; ls /mnt' > /dev/null && echo lazily
+        r with -- sh -c 'ls /mnt'; snap clone --root --include-mount /etc -n no; echo "include $?"
+        snap promote m; echo "promote $?"; snap -q snapshot; touch /etc/x;
+        snap rollback --yes; echo "rollback $?"; snap promote m --path etc/motd --to /var/lib; echo "to $?"; cat /var/lib/motd"""
+    out, err = on_machine(top, inside)
     assert "left out of '/': '/proc', '/sys', '/dev', '/run', '/tmp', '/home', '/root', '/mnt'" in err, (out, err)
     lines = out.splitlines()
     assert lines[0] == "/var/store/clones/m" and lines.count("hello") == 3, (out, err)
@@ -400,6 +470,149 @@ def the_machine_itself_is_cloned_without_what_is_mounted(w):
     # Root's clone has what root may read, /etc/shadow too; homes are empty, and HOME is there.
     assert "root:*:1::::::" in lines and "home directory 700 0" in lines, (out, err)
     assert "secret" not in out and (top / "etc/motd").read_text() == "hello\n", out
+
+
+@live_test
+def the_machine_takes_what_root_names_and_gives_it_back(w):
+    top = plant_machine(w)
+    (top / "etc/motd").write_text("hello\n")
+    out, err = on_machine(top, """
+        snap clone --root -n m
+        r m -- sh -c 'echo changed > /etc/motd; mkdir /etc/app; echo x > /etc/app/x; ln -s /etc/motd /etc/app/link; touch /home/y; rm /etc/group; echo mine > /srv-file'
+        p() { snap promote m "$@"; echo "$1 ${2-} ${3-} $?"; }
+        p; p --root; p --root --path /; p --root --path /home/y; p --root --path /var/store/x; p --root --path /etc/group
+        p -n --root --path /etc/motd --path /etc/app; cat /etc/motd; ls /etc/app
+        p --root --path /etc/motd --path etc/app; cat /etc/motd /etc/app/link; ls -a / /etc/app; grep -c . /etc/group
+        echo later > /etc/later; cd /etc; snap undo; echo "plain $?"; snap undo -n; echo "plain $?"; cat /etc/motd
+        cd /var; snap undo --root; echo "undo $?"; cat /etc/motd /etc/later; ls /etc/app
+        snap undo --root; echo "none $?"
+        r m -- sh -c 'l() { ln -s $1 /etc/bad-$2; }; l /tmp/a tmp; l /home/a home; l /run/a run; l /var/tmp/a var-tmp; l /var/store/a store; l /proc/1/environ proc; l /var/way/a way; mkdir -p /var/tmp; chmod 1777 /var/tmp; ln -s /run /var/way; l ../tmp/x up'
+        for l in tmp home run var-tmp store proc way up; do snap promote m --root --path /var/tmp --path /var/way --allow /var --path /etc/bad-$l > /dev/null; echo "$l $?"; ls /etc; done""")
+    lines = out.splitlines()
+    for line in ("   7", "--root   2", "--root --path / 2", "--root --path /home/y 2", "--root --path /var/store/x 2",
+                 "--root --path /etc/group 7", "-n --root --path 0", "--root --path /etc/motd 0", "undo 0"):
+        assert line in lines, (line, out, err)
+    assert "'accounts': it says who may log in" in err, (out, err)
+    assert lines.count("plain 7") == 2 and "none 4" in lines and "'undo --root'" in err, (out, err)
+    for name in ("tmp", "home", "run", "var-tmp", "store", "proc", "way", "up"):
+        assert f"{name} 7" in lines and f"bad-{name}" not in lines and f"etc/bad-{name}" in err, (name, out, err)
+    assert lines.count("changed") == 3 and lines.count("hello") == 2 and "later" in lines, (out, err)
+    after = lines[lines.index("--root --path /etc/motd 0"):lines.index("undo 0")]
+    assert {"link", "x", "3"} <= set(after), after
+    # What was not named stays, and nothing of the way there does.
+    assert "srv-file" not in lines and not [line for line in after if line.startswith(".snap")], after
+    assert not (top / "etc/app").exists() and (top / "etc/later").read_text() == "later\n"
+
+
+@live_test
+def named_paths_of_a_root_are_promoted_by_root_alone(w):
+    top = plant(w.top / "root")
+    (top / "etc/app").mkdir()
+    (top / "etc/app/a").write_text("one\n")
+    (top / "etc/motd").write_text("hello\n")
+    before = listing(top)
+    w.ok("-q", "init", str(top))
+    w.ok("-q", "-C", str(top), "clone", "-n", "box")
+    root_sh(w, """echo two > /etc/app/a; echo new > '/etc/app/b*'; echo no > /etc/app/bc; echo bye > /etc/motd
+                  echo x:x:1:1::: >> /etc/passwd; echo s > /etc/ld.so.preload; ln -s /etc/app/a /etc/link""", "box")
+    named = ["--path", "/etc/app/b*", "--path", "etc/app/a", "--path", "/etc/motd/"]
+
+    def promote(*words):
+        return w.snap("-C", str(top), "promote", "--root", *words, "box")
+
+    promote().fails(2, "'--path'")
+    promote("--path", "/etc/motd", "--to", "/srv").fails(2, "exclude each other")
+    if os.geteuid() != 0:
+        promote(*named).fails(7, "only root")
+        assert listing(top) == before
+        return
+    promote("--path", "/etc/../").fails(2, "is all of it")
+    promote("--path", "/etc/passwd").fails(7, "accounts")
+    promote("--path", "/etc/ld.so.preload").fails(7, "loader")
+    promote("--path", "/etc/link").fails(7, "link")
+    # Without --root it is a project like any other, and its rules are those of projects.
+    assert w.ok("-C", str(top), "promote", "-n", "--json", "--path", "/etc/passwd", "box").json("snap.promote/1")
+    plan = promote(*named, "--dry-run", "--json").ends(0).json("snap.promote/1")
+    assert {p["path"] for p in plan["changed"]} == {"etc/app/a", "etc/app/b*", "etc/motd"}, plan
+    assert listing(top) == before
+    (top / "etc/group").write_text("root:x:0:\n")
+    promote(*named, "--plan", plan["plan"], "--check", "grep -q two /etc/app/a").ends(0)
+    assert (top / "etc/motd").read_text() == "bye\n" and (top / "etc/app/b*").read_text() == "new\n"
+    assert not (top / "etc/app/bc").exists() and (top / "etc/group").read_text() == "root:x:0:\n"
+    promote("--path", "/etc/passwd", "--allow", "/etc/passwd").ends(0)
+    assert "x:x:1:1" in (top / "etc/passwd").read_text()
+    w.ok("-C", str(top), "undo")
+    w.ok("-C", str(top), "undo")
+
+    def same(seen):
+        return {k: v[:5] + v[6:] for k, v in seen.items() if k != "etc/group"}
+    assert same(listing(top)) == same(before)
+    (top / "etc/motd").write_text("edited since\n")
+    promote(*named).fails(5, "etc/motd")
+    assert (top / "etc/motd").read_text() == "edited since\n" and (top / "etc/app/a").read_text() == "one\n"
+    rules = w.ok("promote", "--rules", "--root").out.decode()
+    assert "accounts" in rules and "accounts" not in w.ok("promote", "--rules").out.decode()
+
+
+# An entry for user 33, who may read, as everybody may.
+ACL = struct.pack("<I" + 5 * "HHI", 2, 1, 6, 0xFFFFFFFF, 2, 4, 33, 4, 4, 0xFFFFFFFF, 0x10, 4, 0xFFFFFFFF, 0x20, 4, 0xFFFFFFFF)
+
+
+@live_test
+def owners_and_permissions_reach_a_root_only_if_they_are_allowed(w):
+    if os.geteuid() != 0:
+        raise Skip("only root promotes to a root")
+    top = plant(w.top / "root")
+    (top / "etc/app").mkdir()
+    (top / "etc/own").mkdir()
+    for name in ("owner", "group", "open", "secret", "acl", "run", "fine", "theirs"):
+        (top / "etc/app" / name).write_text("one\n")
+        (top / "etc/app" / name).chmod(0o600 if name == "secret" else 0o644)
+    os.chown(top / "etc/app/theirs", 33, 33)
+    w.ok("-q", "init", str(top))
+    w.ok("-q", "-C", str(top), "clone", "-n", "box")
+    box = Path(w.ok("-C", str(top), "status", "box", "--json").json("snap.status/1")["path"]) / "etc"
+    app = box / "app"
+    os.chown(app / "owner", 33, 0)
+    os.chown(app / "group", 0, 33)
+    (app / "open").chmod(0o666)
+    (app / "secret").chmod(0o644)
+    os.setxattr(app / "acl", "system.posix_acl_access", ACL)
+    (app / "run").chmod(0o755)
+    (app / "fine").write_text("two\n")
+    (app / "theirs").write_text("two\n")
+    for name, mode, owner in (("new", 0o644, 0), ("new-owner", 0o644, 33), ("new-open", 0o646, 0)):
+        (app / name).write_text("new\n")
+        (app / name).chmod(mode)
+        os.chown(app / name, owner, 0)
+    (app / "new-link").symlink_to("fine")
+    os.lchown(app / "new-link", 33, 33)
+    os.chown(box / "own", 33, 33)
+    (box / "way").mkdir()
+    (box / "way").chmod(0o777)
+    (box / "way/in").write_text("in\n")
+
+    def promote(path, *words):
+        return w.snap("-C", str(top), "promote", "--root", "--path", path, *words, "box")
+
+    before = listing(top)
+    for name, rule in (("app/owner", "owner"), ("app/group", "owner"), ("app/new-owner", "owner"), ("app/new-link", "owner"),
+                       ("own", "owner"), ("app/open", "access"), ("app/secret", "access"), ("app/acl", "access"),
+                       ("app/new-open", "access"), ("way", "access")):
+        got = promote(f"/etc/{name}", "--json")
+        held = {h["path"]: h["rule"] for h in got.json("snap.error/1", status=7)["error"]["data"]["held"]}
+        assert held == {f"etc/{name}": rule}, (name, held)
+    promote("/etc/way", "--allow", "/etc/way/in").fails(7, "access")
+    promote("/etc/app/owner").fails(7, "its owner changes")
+    promote("/etc/app/open").fails(7, "more people may read or write it than before")
+    assert listing(top) == before
+    for name in ("run", "fine", "theirs", "new"):
+        promote(f"/etc/app/{name}").ends(0)
+    assert (top / "etc/app/theirs").stat().st_uid == 33 and (top / "etc/app/new").stat().st_uid == 0
+    promote("/etc/app/owner", "--allow", "/etc/app/owner").ends(0)
+    assert (top / "etc/app/owner").stat().st_uid == 33
+    rules = w.ok("promote", "--rules", "--root").out.decode()
+    assert "access: more people" in rules, rules
 
 
 if __name__ == "__main__":

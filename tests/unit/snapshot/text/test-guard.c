@@ -89,4 +89,51 @@ TEST(what_was_looked_at_before_does_not_show)
 	}
 }
 
+/* Root runs what is there, or what it names. */
+TEST(a_system_holds_what_root_runs)
+{
+	static const char *const held[] = {
+		"etc/sudo.conf",
+		"etc/sudoers",
+		"etc/sudoers.d/x",
+		"usr/share/x/y",
+		"usr/etc/x",
+		"usr/bin/x",
+		"etc/rc.d/x",
+		"etc/logrotate.conf",
+		"etc/logrotate.d/x",
+		"etc/default/x",
+		"etc/sysconfig/x",
+		"etc/bash_completion.d/x",
+		"etc/dhcp/x",
+		"etc/networkd-dispatcher/x",
+		"etc/gitconfig",
+		"etc/exports",
+		"etc/apparmor.d/x",
+		"etc/selinux/config",
+		"etc/network/interfaces",
+		"etc/wireguard/wg0.conf",
+		"etc/ufw/before.init",
+		"etc/passwd-",
+		"etc/systemd/system/x",
+		"root/.ssh/authorized_keys",
+		"init",
+	};
+	static const char *const free_[] = { "etc/motd", "etc/app/x", "etc/nginx/nginx.conf",
+					     "srv/www/a" };
+	CLEANUP(guard_free_p) struct guard *g = NULL;
+	struct err err = { 0 };
+	size_t n;
+	const struct guard_rule *rules = guard_system_rules(&n);
+
+	CHECK_OK(guard_new(rules, n, &g, &err), &err);
+	for (size_t i = 0; i < ARRAY_LEN(held); i++) {
+		const struct guard_rule *rule = guard_match(g, held[i], S_IFREG | 0644, 'M');
+
+		CHECK_STR(rule && rule->level == GUARD_HOLD ? held[i] : "not held", held[i]);
+	}
+	for (size_t i = 0; i < ARRAY_LEN(free_); i++)
+		CHECK_STR(name_of(guard_match(g, free_[i], S_IFREG | 0644, 'M')), "");
+}
+
 TEST_MAIN("guard")
