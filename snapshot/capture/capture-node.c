@@ -325,7 +325,7 @@ static int hold(struct node_reader *nr, const struct object_id *promise, uint64_
 	return r < 0 && r != -EAGAIN && sys_open_for_writing(nr->file) > 0 ? -EAGAIN : r;
 }
 
-/* The descriptor of a file that is held goes to who holds it, or stays here. */
+/* The descriptor of a file that is held goes to the set that holds it, or stays here. */
 static void hand_over(struct node_reader *nr, const struct object_id *promise, bool promised)
 {
 	const struct capture_options *o = nr->options;
