@@ -242,6 +242,8 @@ static int prepare(struct invocation *inv, struct engine_clone_options *o,
 	} else if (inv->n_words > 0) {
 		r = fetched_bring(inv, inv->words[0], fetched, err);
 		o->from = fetched->snapshot.id;
+		if (r == -ENOENT && !strchr(inv->words[0], '/'))
+			cmd_hint_words(inv, "clone -n", (const char *[]){ inv->words[0], NULL });
 	}
 	if (inv->n_words > 1)
 		o->name = inv->words[1];

@@ -112,6 +112,7 @@ def a_clone_without_a_name_gets_two_words(w: World):
 def a_name_is_given_once_in_a_store(w: World):
     clone(w, "-n", "try")
     w.snap("clone", "-n", "try").fails(1, "'try'", "hint: snapcow list --all")
+    w.snap("clone", "another").fails(4, "'another'", "hint: snapcow clone -n another")
     w.snap("clone", "-n", "try", "--json").fails_json(1, "E_EXISTS")
     assert list(listed(w)) == ["try"]
     for bad in ("", "a b", "a/b", "..", ".a", "-a", "a@b", "a:b", "x" * 65, "0123456789abcdef",
