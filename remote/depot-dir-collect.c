@@ -221,7 +221,9 @@ static int64_t limit_of(const struct depot_retention *what)
 
 	clock_gettime(CLOCK_REALTIME, &now);
 	ms = (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
-	return ms > what->grace_ms ? (int64_t)(ms - what->grace_ms) * 1000000 : 0;
+	if (ms <= what->grace_ms)
+		return 0;
+	return (int64_t)(ms - what->grace_ms) * 1000000 + now.tv_nsec % 1000000;
 }
 
 int dir_collect(struct depot *d, const struct depot_retention *what, struct depot_freed *ret,
