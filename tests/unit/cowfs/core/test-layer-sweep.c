@@ -63,7 +63,8 @@ TEST(who_has_a_limit_leaves_no_more_garbage_than_that)
 	live_put(&v, "f", "");
 	for (int i = 0; i < 60; i++) {
 		rewrite(&v, "f", &rng);
-		CHECK(stored(&v) <= 8 * MIB);
+		/* What the sweep under way has not taken yet, as much since it began, and the file. */
+		CHECK(stored(&v) <= 10 * MIB);
 	}
 	layers_stats(v.layers, &stats);
 	CHECK(stats.sweeps >= 8);
