@@ -3,6 +3,9 @@
 The hostile neighbour (neighbour.c) rewrites, syncs, and makes attributes, names and giants, one
 process for each abuse. The honest one builds, in as many processes. Both run in a sandbox, in
 turn, beside the same build in a third clone. Somebody looks at the neighbour all the while.
+
+The same programs in directories of ext4, without a sandbox, show what is left when no file system
+of ours is in between: processors and a disk are shared there too.
 """
 
 import contextlib
@@ -18,6 +21,7 @@ from row import OURS, at_most
 
 KINDS = ["rewrite", "sparse", "syncs", "xattrs", "empty", "deep", "storm", "hold", "list"]
 HONEST = "beside an honest one"
+EXT4_HONEST, EXT4_HOSTILE = "ext4, beside an honest one", "ext4, beside a hostile one"
 HONEST_CLONE, HOSTILE_CLONE = "honest", "hostile"
 SECONDS, SLOT = 600, 30       # of the hostile neighbour in all, and at a time
 QUICK_SECONDS, QUICK_SLOT = 60, 15
@@ -75,14 +79,12 @@ def make_clones(session, project, *names):
 
 
 class Neighbour:
-    """A run in that clone, for so many seconds."""
+    """A program that works there for so many seconds."""
 
-    def __init__(self, session, project, clone, *words):
-        self.clone = clone
+    def __init__(self, command, cwd, env):
         self.process = subprocess.Popen(
-            [str(session.snapcow), "run", clone, "--time", "1h", "--", *map(str, words)],
-            cwd=project, env={**os.environ, **session.store.env}, stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+            list(map(str, command)), cwd=cwd, env={**os.environ, **env}, text=True,
+            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
 
     def end(self):
         out, _ = self.process.communicate()
@@ -91,12 +93,36 @@ class Neighbour:
         return out
 
 
+def in_clone(session, project, clone, *words):
+    return Neighbour([session.snapcow, "run", clone, "--time", "1h", "--", *words], project,
+                     session.store.env)
+
+
 def hostile(session, project, seconds, kinds):
-    return Neighbour(session, project, HOSTILE_CLONE, "./neighbour", ".", seconds, *kinds)
+    return in_clone(session, project, HOSTILE_CLONE, "./neighbour", ".", seconds, *kinds)
 
 
 def honest(session, project, seconds, count):
-    return Neighbour(session, project, HONEST_CLONE, "sh", "honest", seconds, count)
+    return in_clone(session, project, HONEST_CLONE, "sh", "honest", seconds, count)
+
+
+class Plain:
+    """Copies of the project on ext4, for the same three."""
+
+    def __init__(self, session, project):
+        self.at = {name: session.arena.fresh_dir(f"plain-{name}")
+                   for name in ("victim", HONEST_CLONE, HOSTILE_CLONE)}
+        for path in self.at.values():
+            shutil.copytree(project, path, dirs_exist_ok=True)
+
+    def hostile(self, seconds, kinds):
+        return Neighbour(["./neighbour", ".", seconds, *kinds], self.at[HOSTILE_CLONE], {})
+
+    def honest(self, seconds, count):
+        return Neighbour(["sh", "honest", seconds, count], self.at[HONEST_CLONE], {})
+
+    def build(self):
+        return timed("sh", "build", "out", cwd=self.at["victim"])
 
 
 class Onlooker:
@@ -155,13 +181,14 @@ def neighbour(session):
     make_clones(session, project, "victim", HONEST_CLONE, HOSTILE_CLONE)
     build = [session.snapcow, "run", "victim", "--", "sh", "build", "out"]
     env = session.store.env
+    plain = Plain(session, project)
     run(*build, cwd=project, env=env)
     time.sleep(6)
     before = footprint(session, project)
     work, most = {}, dict(before)
 
-    def beside(who, one):
-        watcher = Onlooker(session, project, one.clone)
+    def beside(who, one, clone):
+        watcher = Onlooker(session, project, clone)
         time.sleep(1)
         end = time.monotonic() + slot - 1
         while time.monotonic() < end:
@@ -174,9 +201,18 @@ def neighbour(session):
             got[0], got[1] = got[0] + int(rounds), got[1] + int(refused)
         for value in watcher.end():
             looked.add(who, value)
+
+    def beside_on_ext4(who, one):
+        time.sleep(1)
+        end = time.monotonic() + slot - 1
+        while time.monotonic() < end:
+            built.add(who, plain.build())
+        one.end()
     session.rounds("neighbours", {
-        HONEST: lambda _: beside(HONEST, honest(session, project, slot, len(KINDS))),
-        OURS: lambda _: beside(OURS, hostile(session, project, slot, KINDS)),
+        HONEST: lambda _: beside(HONEST, honest(session, project, slot, len(KINDS)), HONEST_CLONE),
+        OURS: lambda _: beside(OURS, hostile(session, project, slot, KINDS), HOSTILE_CLONE),
+        EXT4_HONEST: lambda _: beside_on_ext4(EXT4_HONEST, plain.honest(slot, len(KINDS))),
+        EXT4_HOSTILE: lambda _: beside_on_ext4(EXT4_HOSTILE, plain.hostile(slot, KINDS)),
     }, [built, looked], count=seconds // slot, sync=False)
     built.notes.append("the hostile neighbour's rounds (and refusals): " + ", ".join(
         f"{kind} {n} ({refused})" for kind, (n, refused) in work.items()))
@@ -223,6 +259,7 @@ def latency(session):
     seconds = QUICK_LATENCY if session.opts.quick else LATENCY_SECONDS
     project = session.once("neighbours", lambda: make_project(session))
     make_clones(session, project, "victim", HONEST_CLONE, HOSTILE_CLONE)
+    plain = Plain(session, project)
     path = session.store.path / "clones" / "victim"
     rows = {}
     for kind in KINDS:
@@ -231,15 +268,19 @@ def latency(session):
     for kind in KINDS:
         tails = {}
 
-        def beside(who, one, kind=kind, tails=tails):
+        def beside(who, one, at=path, kind=kind, tails=tails):
             time.sleep(0.5)
-            for row, values in zip(rows[kind], measure(path, seconds)):
+            for row, values in zip(rows[kind], measure(at, seconds)):
                 row.add(who, statistics.median(values))
                 tails.setdefault((row.name, who), []).extend(values)
             one.end()
         session.rounds(kind, {
             HONEST: lambda _: beside(HONEST, honest(session, project, seconds + 1, 1)),
             OURS: lambda _, kind=kind: beside(OURS, hostile(session, project, seconds + 1, [kind])),
+            EXT4_HONEST: lambda _: beside(EXT4_HONEST, plain.honest(seconds + 1, 1),
+                                          plain.at["victim"]),
+            EXT4_HOSTILE: lambda _, kind=kind: beside(
+                EXT4_HOSTILE, plain.hostile(seconds + 1, [kind]), plain.at["victim"]),
         }, rows[kind], count=1 if session.opts.quick else 3, sync=False)
         for row in rows[kind]:
             row.notes.append(f"{row.name}: p99 and worst " + ", ".join(
