@@ -53,7 +53,9 @@ def everything_is_installed_where_it_is_looked_for(w: World):
     units = prefix / "lib" / "systemd" / "user"
     assert names(units) == {"snapcow.service", "snapcow.socket"}
     unit = (units / "snapcow.service").read_text()
-    assert f"ExecStart=/{prefix.relative_to(w.top / 'dest')}/bin/snapcow start --foreground" in unit
+    program = f"/{prefix.relative_to(w.top / 'dest')}/bin/snapcow"
+    assert f"ExecStart={program} start --foreground\n" in unit
+    assert f"ExecStartPre={program} --quiet stop\n" in (units / "snapcow.socket").read_text()
     script = (share / "bash-completion" / "completions" / "snapcow").read_bytes()
     assert script == w.ok("completion", "bash").out
     install(w)

@@ -15,6 +15,7 @@ from snaptest import SNAP, World, gone, main, needs_fuse, test
 
 SOURCE = Path(__file__).resolve().parents[2]
 DEATHS = 3
+DEATHS_MAX = 50  # five within ten seconds are too many
 PATIENCE = 60  # seconds; that is for a machine with other work
 
 
@@ -22,10 +23,10 @@ def install_units(home):
     """The units as an installation has them, for the program under test."""
     folder = home / ".config" / "systemd" / "user"
     folder.mkdir(parents=True)
-    unit = (SOURCE / "tools" / "install" / "snapcow.service.in").read_text()
-    assert "@bindir@/snapcow start" in unit
-    (folder / "snapcow.service").write_text(unit.replace("@bindir@/snapcow", str(SNAP)))
-    (folder / "snapcow.socket").write_text((SOURCE / "tools" / "install" / "snapcow.socket").read_text())
+    for name in "snapcow.service", "snapcow.socket":
+        unit = (SOURCE / "tools" / "install" / f"{name}.in").read_text()
+        assert "=@bindir@/snapcow " in unit
+        (folder / name).write_text(unit.replace("@bindir@/snapcow", str(SNAP)))
 
 
 def can_read(path):
@@ -44,36 +45,94 @@ def shown(name):
     return ask("systemctl", "--user", "show", "--value", "-p", name, "snapcow.service")
 
 
-def inside(project):
-    """What the test does beside the manager; prints what it saw."""
-    os.chdir(project)
+def systemctl(*words):
+    return subprocess.run(["systemctl", "--user", *words], check=False, stdout=subprocess.DEVNULL,
+                          stderr=subprocess.PIPE).returncode
+
+
+def daemon():
+    """The one that commands reach."""
+    return str(json.loads(ask(SNAP, "--json", "start"))["pid"])
+
+
+def make_clone():
+    return Path(ask(SNAP, "-q", "clone", "-n", "try")) / "README.md"
+
+
+def kill(pid):
+    os.kill(int(pid), signal.SIGKILL)
+    assert gone(int(pid), PATIENCE)  # until then it may still answer
+
+
+# --- what the tests do beside the manager; each returns what it saw -----------------------------
+
+def deaths():
     ask("systemctl", "--user", "start", "snapcow.socket")
     seen = {"before": shown("MainPID"), "deaths": [], "unit": {n: shown(n) for n in (
         "Restart", "RestartUSec", "MemoryMax", "Delegate")}}
-    path = Path(ask(SNAP, "-q", "clone", "-n", "try")) / "README.md"
+    path = make_clone()
     seen["read"] = can_read(path)
     for _ in range(DEATHS):
-        pid, begin = int(shown("MainPID")), time.monotonic()
-        seen["named"] = Path("/proc", str(pid), "cmdline").read_bytes().split(b"\0")[0].decode()
-        os.kill(pid, signal.SIGKILL)
-        assert gone(pid, PATIENCE)  # until then it may still answer
+        pid, begin = daemon(), time.monotonic()
+        seen["named"] = Path("/proc", pid, "cmdline").read_bytes().split(b"\0")[0].decode()
+        kill(pid)
         while not can_read(path) and time.monotonic() - begin < PATIENCE:
             time.sleep(0.005)
         seen["deaths"].append({"ms": round((time.monotonic() - begin) * 1000), "read": can_read(path),
-                               "other": shown("MainPID") not in ("0", str(pid))})
+                               "other": daemon() == shown("MainPID") != pid})
+    return seen
+
+
+def socket_after_a_daemon():
+    path = make_clone()
+    first = daemon()
+    user = subprocess.Popen(["sleep", "600"], cwd=path.parent)
+    seen = {"refused": systemctl("start", "snapcow.socket"), "goes_on": daemon() == first, "read": can_read(path)}
+    user.kill()
+    user.wait()
+    seen["started"] = systemctl("start", "snapcow.socket")
+    seen["unit_serves"] = daemon() == shown("MainPID") != first
+    seen["first_is_gone"], seen["read_again"] = gone(int(first), PATIENCE), can_read(path)
+    return seen
+
+
+def more_deaths_than_systemd_allows():
+    ask("systemctl", "--user", "start", "snapcow.socket")
+    path = make_clone()
+    for _ in range(DEATHS_MAX):
+        pid = daemon()  # it serves: one that dies while starting mounts nothing again
+        if pid != shown("MainPID"):
+            break
+        kill(pid)
+    seen = {"state": shown("ActiveState"), "own": pid, "main": shown("MainPID"), "read": can_read(path)}
+    systemctl("reset-failed", "snapcow.service")
+    seen["started"] = systemctl("start", "snapcow.socket")
+    seen["unit_serves"], seen["read_again"] = daemon() == shown("MainPID"), can_read(path)
+    return seen
+
+
+def inside(project, what):
+    os.chdir(project)
+    print(json.dumps(globals()[what]()))
     subprocess.run([SNAP, "-q", "stop", "--force"], check=True, stderr=subprocess.PIPE)
-    print(json.dumps(seen))
 
 
-@test
-def its_socket_starts_it_and_a_dead_one_is_back_with_its_mounts_within_a_second(w: World):
+# --- the tests ----------------------------------------------------------------------------------
+
+def see(w, what):
+    """What is seen where the units are installed, and a manager runs."""
     needs_fuse()
     install_units(w.home)
     del w.env["SNAPCOW_STORE"]  # the socket is that of the store in the home
     w.store = w.home / ".local" / "share" / "snapcow"
-    done = with_manager(w, w.home, sys.executable, "-B", __file__, "--inside", w.project)
+    done = with_manager(w, w.home, sys.executable, "-B", __file__, "--inside", w.project, what.__name__)
     assert done.returncode == 0, done.stderr.decode() + (w.top / "systemd.log").read_text()[-3000:]
-    seen = json.loads(done.stdout)
+    return json.loads(done.stdout)
+
+
+@test
+def its_socket_starts_it_and_a_dead_one_is_back_with_its_mounts_within_a_second(w: World):
+    seen = see(w, deaths)
     assert seen["before"] == "0" and seen["read"] and seen["named"] == "cowfsd", seen
     assert seen["unit"]["Restart"] == "on-failure" and seen["unit"]["RestartUSec"] == "100ms", seen
     assert seen["unit"]["Delegate"] == "yes" and re.fullmatch(r"\d+", seen["unit"]["MemoryMax"]), seen
@@ -83,7 +142,21 @@ def its_socket_starts_it_and_a_dead_one_is_back_with_its_mounts_within_a_second(
     assert min(took) < 1000, took  # the least: other work on the machine is not the unit's
 
 
+@test
+def its_socket_takes_over_from_a_daemon_that_a_command_started_unless_that_is_in_use(w: World):
+    seen = see(w, socket_after_a_daemon)
+    assert seen["refused"] != 0 and seen["goes_on"] and seen["read"], seen
+    assert seen["started"] == 0 and seen["unit_serves"] and seen["first_is_gone"] and seen["read_again"], seen
+
+
+@test
+def a_command_serves_itself_once_systemd_has_given_up_and_the_socket_can_be_started_again(w: World):
+    seen = see(w, more_deaths_than_systemd_allows)
+    assert seen["state"] == "failed" and seen["main"] == "0" and seen["own"] and seen["read"], seen
+    assert seen["started"] == 0 and seen["unit_serves"] and seen["read_again"], seen
+
+
 if __name__ == "__main__":
     if sys.argv[1:2] == ["--inside"]:
-        sys.exit(inside(sys.argv[2]))
+        sys.exit(inside(*sys.argv[2:]))
     sys.exit(main())
