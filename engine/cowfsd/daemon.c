@@ -23,8 +23,7 @@
 #include "base/path.h"
 #include "base/size.h"
 #include "base/sys.h"
-#include "engine/act/land-i.h"
-#include "engine/act/stage-i.h"
+#include "engine/cowfsd/recovery-i.h"
 #include "engine/cowfsd/serve-i.h"
 #include "engine/find/config-i.h"
 #include "engine/host/promises-i.h"
@@ -203,23 +202,6 @@ static void turn_log(const struct daemon *d)
 
 /* --- beginning -------------------------------------------------------------------------- */
 
-/* What a daemon that crashed left in CONTROL_ALIVE. */
-struct dead {
-	int pid;       /* 0: there is none */
-	bool starting; /* it died while starting */
-};
-
-static void read_dead(int fd, struct dead *ret)
-{
-	char who[WHO_MAX], phase[16] = "";
-	ssize_t n = fdio_pread(fd, who, sizeof(who) - 1, 0);
-
-	*ret = (struct dead){ 0 };
-	who[n > 0 ? n : 0] = '\0';
-	if (sscanf(who, "%d %*s %15s", &ret->pid, phase) >= 1)
-		ret->starting = strcmp(phase, "starting") == 0;
-}
-
 /* Wait until a predecessor is gone. */
 static int be_the_one(struct daemon *d, struct dead *ret, struct err *err)
 {
@@ -237,7 +219,7 @@ static int be_the_one(struct daemon *d, struct dead *ret, struct err *err)
 	while (flock(d->alive_fd, LOCK_EX) < 0)
 		if (errno != EINTR)
 			return err_sys(err, "locking '%s/" CONTROL_ALIVE "'", run);
-	read_dead(d->alive_fd, ret);
+	dead_read(d->alive_fd, ret);
 	return 0;
 }
 
@@ -328,42 +310,6 @@ static uint64_t idle_from_env(void)
 	return s * 1000;
 }
 
-static void tell_dead(const struct daemon *d, const struct dead *dead, int mounted,
-		      struct err *word)
-{
-	const char *more = mounted > 0 ? ", its clones are mounted again and may lack what was "
-					 "written in its last seconds"
-				       : "";
-
-	if (dead->starting)
-		more = " while it started, so no clone was mounted again";
-	log_warn("the previous cowfsd, process %d, ended unexpectedly%s", dead->pid, more);
-	snprintf(word->msg, sizeof(word->msg), "cowfsd (process %d) ended unexpectedly%s: see '%s'",
-		 dead->pid, more, d->log);
-}
-
-/* Mount what was mounted, unless that may have killed the previous daemon. */
-static int recover(struct daemon *d, struct err *word, const struct dead *dead, struct err *err)
-{
-	int n;
-
-	live_view_sweep(d->host);
-	/* In this order: a snapshot to be checked goes only after the clones of its checks. */
-	stage_sweep(d->host);
-	landing_recover_all(d->host);
-	n = promises_recover(d->host->promises, err);
-	if (n < 0)
-		return n;
-	n = dead->starting ? 0 : live_recover(d->host, err);
-	if (n < 0)
-		return n;
-	if (dead->pid != 0)
-		tell_dead(d, dead, n, word);
-	log_info("cowfsd %s, process %d: ready, %d %s mounted", engine_version(), getpid(), n,
-		 n == 1 ? "clone" : "clones");
-	return n;
-}
-
 static int begin(struct daemon *d, struct err *word, struct err *err)
 {
 	struct dead dead;
@@ -401,7 +347,7 @@ static int begin(struct daemon *d, struct err *word, struct err *err)
 	r = spawn_thread(&unused, wait_for_signal, d, err);
 	if (r < 0)
 		return r;
-	r = recover(d, word, &dead, err);
+	r = recovery_run(d->host, &dead, d->log, word, err);
 	return r < 0 ? r : write_who(d, "serving", err);
 }
 

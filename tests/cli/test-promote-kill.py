@@ -278,6 +278,30 @@ def whichever_call_finds_the_disk_full_the_project_is_before_or_after(w):
     walk(w, "ENOSPC")
 
 
+def dies_amid(w, name, n):
+    """cowfsd is killed as a promotion makes its n-th call of that name; its keeper starts another one."""
+    pid = daemon(w)
+    act = trace(pid, "/dev/null", "-e", f"trace={name}", "-e", f"inject={name}:signal=KILL:when={n}")
+    done = w.snap("promote", "try", "--allow", "pipe")
+    end(act)
+    assert done.status != 0 and gone(pid, 20), done
+
+
+@test
+def mounts_come_back_before_a_promotion_is_taken_back(w):
+    if not shutil.which("strace"):
+        raise Skip("there is no strace")
+    bench = Bench(w)
+    dies_amid(w, "renameat", bench.calls["renameat"] // 2)
+    w.ok("start")  # it answers when both are done
+    lines = (w.store / "cowfsd.log").read_text().splitlines()
+    mounted = max(i for i, line in enumerate(lines) if line.endswith("1 clone is mounted"))
+    ended = [i for i, line in enumerate(lines) if "1 interrupted change of a project ended" in line]
+    assert ended and mounted < ended[-1], lines
+    assert bench.which("taken back") == "before"
+    over(bench)
+
+
 @test
 def what_a_clone_may_have_lost_with_cowfsd_is_said_with_its_promotion(w):
     path, here = clone(w), picture(w.project)
