@@ -353,6 +353,12 @@ NODISCARD int engine_run_wait(struct engine *e, const struct engine_wait_options
 NODISCARD int engine_run_cancel(struct engine *e, const char *id, struct engine_run *ret,
 				struct err *err);
 
+/*
+ * Several at once: all are asked before any is waited for, so they share one deadline.  engine_run_cancel() tells
+ * what came of each.
+ */
+void engine_run_cancel_all(struct engine *e, const char *const *ids, size_t n);
+
 #define ENGINE_RUN_CANCELLED_CODE 143 /* 128 + SIGTERM */
 
 /* What one that runs uses now. */

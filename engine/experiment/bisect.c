@@ -145,6 +145,13 @@ static void cancel(struct step *s, struct probe *p)
 
 static void cancel_all(struct step *s)
 {
+	const char *ids[ENGINE_BISECT_JOBS_MAX];
+	size_t n = 0;
+
+	for (size_t i = 0; i < s->n; i++)
+		if (!s->list[i].over && s->list[i].run[0] != '\0')
+			ids[n++] = s->list[i].run;
+	engine_run_cancel_all(s->b->engine, ids, n);
 	for (size_t i = 0; i < s->n; i++)
 		cancel(s, &s->list[i]);
 }

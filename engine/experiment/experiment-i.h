@@ -99,6 +99,9 @@ uint64_t work_left(struct work *w);
 /* Bring the arms of an interrupted one back to states from which they go on. */
 NODISCARD int work_recover_arms(struct work *w, struct err *err);
 
+/* End the runs of all arms at once; each arm then finds its own ended. */
+void work_cancel_runs(struct work *w);
+
 /* Cancel what runs of it; arms that were under way begin again when it is resumed. */
 void work_interrupt_arms(struct work *w);
 

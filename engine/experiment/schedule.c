@@ -40,6 +40,7 @@ int schedule_stop(struct work *w, const char *why, struct err *err)
 {
 	int r = 0;
 
+	work_cancel_runs(w);
 	for (size_t i = 0; i < w->x->n_arms && r >= 0; i++)
 		if (!engine_arm_is_over(w->x->arms[i].state))
 			r = arm_stop(w, &w->x->arms[i], why, err);

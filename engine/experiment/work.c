@@ -4,6 +4,7 @@
  */
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -141,8 +142,29 @@ static int finish(struct work *w, struct err *err)
 	return 0;
 }
 
+void work_cancel_runs(struct work *w)
+{
+	struct engine_arms_walk walk = engine_arms_walk(w->x);
+	AUTO_FREE const char **ids = NULL;
+	const struct engine_arm *arm;
+	size_t n = 0;
+
+	while ((arm = engine_arms_next(&walk)))
+		n += *arm->now != '\0';
+	ids = n > 0 ? calloc(n, sizeof(*ids)) : NULL;
+	if (!ids)
+		return;
+	n = 0;
+	walk = engine_arms_walk(w->x);
+	while ((arm = engine_arms_next(&walk)))
+		if (*arm->now != '\0')
+			ids[n++] = arm->now;
+	engine_run_cancel_all(w->engine, ids, n);
+}
+
 void work_interrupt_arms(struct work *w)
 {
+	work_cancel_runs(w);
 	for (size_t i = 0; i < w->x->n_arms; i++) {
 		struct engine_arm *arm = &w->x->arms[i];
 
@@ -270,6 +292,7 @@ static bool has_run(const struct engine_experiment *x)
 
 static void release_all(struct work *w)
 {
+	work_cancel_runs(w);
 	for (size_t i = 0; i < w->x->n_arms; i++) {
 		arm_interrupt(w, &w->x->arms[i]);
 		arm_release(w, &w->x->arms[i], false);

@@ -7,6 +7,7 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
 
 #include "base/cleanup.h"
@@ -18,21 +19,24 @@
 #define ASKED_MS  6000  /* two seconds of grace, and the time to clean up */
 #define KILLED_MS 10000 /* what a kernel under load takes to end a process */
 
-static int wait_for(struct engine *e, struct engine_run *run, uint64_t ms, struct err *err)
-{
-	const char *ids[] = { run->id };
-	const struct engine_wait_options o = {
-		.ids = ids, .n = 1, .timeout_ms = ms, .stop_fd = -1
-	};
-	CLEANUP(engine_runs_done) struct engine_runs runs = { 0 };
-	int r = engine_run_wait(e, &o, &runs, err);
+/* A run that is to end. */
+struct ending {
+	struct engine_run run;
+	int fd; /* owned: its record */
+	bool was_over;
+	int r;          /* of what was tried last */
+	struct err why; /* if that failed */
+};
 
-	if (r < 0)
-		return r;
-	engine_run_done(run);
-	*run = runs.list[0];
-	runs.list[0] = (struct engine_run){ 0 };
-	return r;
+static void ending_done(struct ending *d)
+{
+	engine_run_done(&d->run);
+	cleanup_close(&d->fd);
+}
+
+static bool is_running(const struct ending *d)
+{
+	return d->run.state == ENGINE_RUN_RUNNING;
 }
 
 static int ask(const struct engine_run *run, int fd, int sig, struct err *err)
@@ -53,6 +57,52 @@ static int ask(const struct engine_run *run, int fd, int sig, struct err *err)
 	return r < 0 ? err_set(err, r, "run %s cannot be ended", run->id) : 0;
 }
 
+static int begin(struct engine *e, const char *id, struct ending *d, struct err *err)
+{
+	AUTO_FREE char *path = NULL;
+	int r = engine_run_find(e, id, &d->run, err);
+
+	if (r < 0)
+		return r;
+	d->was_over = !is_running(d);
+	if (d->was_over)
+		return 0;
+	path = run_record_path(e->store_path, d->run.id, ".json");
+	d->fd = path ? open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW) : -1;
+	d->r = d->fd < 0 ? err_set(&d->why, -ENOENT, "the record of run %s is gone", d->run.id)
+			 : ask(&d->run, d->fd, SANDBOX_CANCEL, &d->why);
+	return 0;
+}
+
+/* For all that got a signal; if none did, for no time. */
+static int wait_for(struct engine *e, struct ending *all, size_t n, uint64_t ms, struct err *err)
+{
+	CLEANUP(engine_runs_done) struct engine_runs runs = { 0 };
+	AUTO_FREE const char **ids = calloc(n + 1, sizeof(*ids));
+	struct engine_wait_options o = { .ids = ids, .stop_fd = -1 };
+	int r;
+
+	if (!ids)
+		return err_nomem(err);
+	for (size_t i = 0; i < n; i++) {
+		/* -ESRCH: the run ended by itself meanwhile. */
+		if (!is_running(&all[i]) || (all[i].r < 0 && all[i].r != -ESRCH))
+			continue;
+		ids[o.n++] = all[i].run.id;
+		if (all[i].r >= 0)
+			o.timeout_ms = ms;
+	}
+	r = o.n > 0 ? engine_run_wait(e, &o, &runs, err) : 0;
+	for (size_t i = 0, k = 0; r >= 0 && i < n && k < runs.n; i++) {
+		if (strcmp(all[i].run.id, runs.list[k].id) != 0)
+			continue;
+		engine_run_done(&all[i].run);
+		all[i].run = runs.list[k];
+		runs.list[k++] = (struct engine_run){ 0 };
+	}
+	return r;
+}
+
 /* Write the last line of the record for a supervisor that could not. */
 static int amend(struct engine *e, struct engine_run *run, struct err *err)
 {
@@ -64,36 +114,58 @@ static int amend(struct engine *e, struct engine_run *run, struct err *err)
 	return run_record_amend(e->store_path, run, err);
 }
 
+/* All have been asked to end: wait, and kill those that do not. */
+static int finish(struct engine *e, struct ending *all, size_t n, struct err *err)
+{
+	int r = wait_for(e, all, n, ASKED_MS, err);
+
+	for (size_t i = 0; r >= 0 && i < n; i++)
+		if (is_running(&all[i]) && all[i].r >= 0)
+			all[i].r = ask(&all[i].run, all[i].fd, SIGKILL, &all[i].why);
+	if (r > 0)
+		r = wait_for(e, all, n, KILLED_MS, err);
+	for (size_t i = 0; i < n; i++)
+		if (!all[i].was_over && !is_running(&all[i]) &&
+		    amend(e, &all[i].run, &all[i].why) < 0)
+			all[i].r = all[i].why.code;
+	return r;
+}
+
+void engine_run_cancel_all(struct engine *e, const char *const *ids, size_t n)
+{
+	struct ending *all = calloc(n + 1, sizeof(*all));
+	struct err ignored = { 0 };
+	size_t found = 0;
+
+	for (size_t i = 0; all && i < n; i++) {
+		all[found] = (struct ending){ .fd = -1 };
+		if (begin(e, ids[i], &all[found], &ignored) < 0)
+			ending_done(&all[found]);
+		else
+			found++;
+	}
+	if (all)
+		IGNORE_RESULT(finish(e, all, found, &ignored), "engine_run_cancel() says it");
+	for (size_t i = 0; i < found; i++)
+		ending_done(&all[i]);
+	free(all);
+}
+
 int engine_run_cancel(struct engine *e, const char *id, struct engine_run *ret, struct err *err)
 {
-	CLEANUP(engine_run_done) struct engine_run run = { 0 };
-	AUTO_FREE char *path = NULL;
-	AUTO_CLOSE int fd = -1;
-	struct err why = { 0 };
-	bool done;
-	int r = engine_run_find(e, id, &run, err);
+	CLEANUP(ending_done) struct ending d = { .fd = -1 };
+	int r = begin(e, id, &d, err);
 
+	if (r == 0 && !d.was_over)
+		r = finish(e, &d, 1, err);
 	if (r < 0)
 		return r;
-	done = run.state != ENGINE_RUN_RUNNING;
-	path = run_record_path(e->store_path, run.id, ".json");
-	fd = path ? open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW) : -1;
-	r = done ? 0 : fd < 0 ? -ENOENT : ask(&run, fd, SANDBOX_CANCEL, &why);
-	/* -ESRCH: the run ended by itself meanwhile. */
-	if (!done && (r >= 0 || r == -ESRCH))
-		r = wait_for(e, &run, r < 0 ? 0 : ASKED_MS, err) < 0 ? err->code : r;
-	if (!done && r >= 0 && run.state == ENGINE_RUN_RUNNING) {
-		r = ask(&run, fd, SIGKILL, &why);
-		r = wait_for(e, &run, KILLED_MS, err) < 0 ? err->code : r;
-	}
-	if (run.state == ENGINE_RUN_RUNNING)
-		return err_set(err, r < 0 ? r : -EBUSY, "%s",
-			       r < 0 ? why.msg : "the process that runs it does not end");
-	if (!done)
-		r = amend(e, &run, err);
-	if (r < 0 && !done)
-		return r;
-	*ret = run;
-	run = (struct engine_run){ 0 };
-	return done;
+	if (is_running(&d))
+		return err_set(err, d.r < 0 ? d.r : -EBUSY, "%s",
+			       d.r < 0 ? d.why.msg : "the process that runs it does not end");
+	if (d.r < 0 && d.why.code == d.r && d.r != -ESRCH)
+		return err_set(err, d.r, "%s", d.why.msg);
+	*ret = d.run;
+	d.run = (struct engine_run){ 0 };
+	return d.was_over;
 }

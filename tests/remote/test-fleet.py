@@ -254,6 +254,21 @@ def an_interrupted_experiment_cancels_its_tickets_everywhere_and_is_resumed(w):
 
 
 @test
+def an_interrupted_experiment_waits_once_for_a_server_that_is_away(w):
+    needs_fuse()
+    with Nats(w.top / "nats") as nats:
+        caller = start(w, *words(w, nats, "away", [f"arm{i}=true" for i in range(6)]))
+        wait_for(lambda: len(holding(w)) == 6 and tickets(nats) == 6)
+        nats.stop()
+        began = time.monotonic()
+        caller.send_signal(signal.SIGINT)
+        ended(caller, 130)
+        # Each ticket is given up after some 6 s; one after the other would take 36.
+        assert time.monotonic() - began < 20, time.monotonic() - began
+        assert holding(w) == []
+
+
+@test
 def a_result_that_is_gone_from_the_remote_is_made_again(w):
     needs_fuse()
     with Nats(w.top / "nats") as nats:
