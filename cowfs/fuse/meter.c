@@ -34,6 +34,8 @@ static struct {
 	_Atomic uint64_t buckets[METER_BUCKETS];
 } counts[METER_ROWS_MAX];
 
+static _Atomic uint64_t total;
+
 static size_t bucket_of(uint64_t ns)
 {
 	size_t i = 0;
@@ -49,6 +51,12 @@ void meter_count(uint32_t op, uint64_t ns)
 
 	atomic_fetch_add_explicit(&counts[row].buckets[bucket_of(ns)], 1, memory_order_relaxed);
 	atomic_fetch_add_explicit(&counts[row].sum_ns, ns, memory_order_relaxed);
+	atomic_fetch_add_explicit(&total, 1, memory_order_relaxed);
+}
+
+uint64_t meter_total(void)
+{
+	return atomic_load_explicit(&total, memory_order_relaxed);
 }
 
 size_t meter_read(struct meter_row ret[METER_ROWS_MAX])

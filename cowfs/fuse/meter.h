@@ -25,5 +25,8 @@ struct meter_row {
 /* The kinds of which there was one. */
 size_t meter_read(struct meter_row ret[METER_ROWS_MAX]);
 
+/* All requests so far, of every kind: a reader that asks twice knows whether mounts are in use. */
+uint64_t meter_total(void);
+
 /* A request was answered; `op` is the kernel's number for its kind. */
 void meter_count(uint32_t op, uint64_t ns);

@@ -346,7 +346,6 @@ static size_t count_open(const struct promises *p)
 	return n;
 }
 
-/* Wait until fewer than `most` are under way. */
 static int wait_locked(struct promises *p, const struct task *task,
 		       const struct engine_watch *watch, bool despite, size_t most, struct err *err)
 {
@@ -374,11 +373,23 @@ static int wait_locked(struct promises *p, const struct task *task,
 	return 0;
 }
 
+/* lock held; wait until fewer than `most` are under way. */
+static int await(struct promises *p, const struct task *task, const struct engine_watch *watch,
+		 bool despite, size_t most, struct err *err)
+{
+	int r;
+
+	p->awaited++;
+	r = wait_locked(p, task, watch, despite, most, err);
+	p->awaited--;
+	return r;
+}
+
 static int enter(struct promises *p, const struct task *task, const struct engine_watch *watch,
 		 bool despite, struct err *err)
 {
 	LOCKED(&p->lock);
-	int r = wait_locked(p, task, watch, despite, 1, err);
+	int r = await(p, task, watch, despite, 1, err);
 
 	p->inside += r >= 0;
 	return r;
@@ -389,7 +400,7 @@ int promises_await_room(struct promises *p, const struct task *task,
 {
 	LOCKED(&p->lock);
 
-	return wait_locked(p, task, watch, false, OPEN_MAX, err);
+	return await(p, task, watch, false, OPEN_MAX, err);
 }
 
 int promises_enter(struct promises *p, const struct task *task, const struct engine_watch *watch,

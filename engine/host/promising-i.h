@@ -73,6 +73,7 @@ struct promises {
 	unsigned inside;         /* callers that rely on there being none */
 	unsigned foreground;     /* callers that keep a promise of their own */
 	unsigned wanted;         /* callers that wait for what the thread has busy */
+	unsigned awaited;        /* callers that wait for captures to end */
 	unsigned staying;        /* callers that make clones */
 	struct holding *holding; /* owned; while a capture is under way or begins, or NULL */
 	unsigned borrowed;       /* callers that use it */

@@ -1,11 +1,13 @@
 """clone --lazy: usable before the files are read, exact all the same."""
 
 import contextlib
+import itertools
 import json
 import os
 import shutil
 import sqlite3
 import subprocess
+import threading
 import time
 from pathlib import Path
 
@@ -861,6 +863,34 @@ def a_file_that_somebody_writes_is_read_at_once(w):
     (lazy.project / "d" / "f4").write_text("later")
     assert (path / "d" / "f4").read_text() == (lazy.copy / "d" / "f4").read_text()
     lazy.finish()
+    lazy.same(path)
+
+
+@test
+def it_goes_on_beside_a_program_that_is_always_at_work_in_a_clone(w):
+    """The threads that read pause for such a program, and not for ever."""
+    (w.project / "many").mkdir()
+    for i in range(4000):
+        (w.project / "many" / f"f{i}").write_text(f"one of many, {i}\n" * 20)
+    lazy = Lazy(w)
+    del w.env["SNAPCOW_LAZY_PAUSE"]
+    path = lazy.clone()
+    ended = threading.Event()
+
+    def work():
+        for i in itertools.count():
+            if ended.is_set():
+                return
+            assert not os.path.exists(path / f"none-{i}")
+
+    worker = threading.Thread(target=work)
+    worker.start()
+    try:
+        wait_for(lambda: lazy.status()["complete"])
+    finally:
+        ended.set()
+        worker.join()
+    assert lazy.status()["lost"] == 0
     lazy.same(path)
 
 
