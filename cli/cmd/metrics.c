@@ -10,12 +10,11 @@
 #include "cli/cmd/inner.h"
 #include "cli/http/token.h"
 #include "cli/out.h"
+#include "cli/show/families.h"
 #include "cli/show/otlp.h"
 #include "cli/ui/ui.h"
 #include "engine/api/metrics.h"
 #include "engine/api/spans.h"
-
-#define PREFIX "snapcow_"
 
 struct metrics_args {
 	const char *listen, *token_file, *otlp;
@@ -36,69 +35,11 @@ static const struct opt metrics_opts[] = {
 };
 _Static_assert(sizeof(struct metrics_args) <= CMD_ARGS_MAX, "grow CMD_ARGS_MAX");
 
-/* A family of one sample. */
-struct single {
-	const char *name, *type, *help;
-	uint64_t value;
-};
-
-/* One sample of a family with labels. */
-struct sample {
-	const char *key, *label; /* NULL: none */
-	uint64_t value;
-};
-
-/* Where it goes: the text that Prometheus takes, or JSON. */
-struct page {
-	const struct invocation *inv;
-	struct json families, samples;
-};
-
-static void begin_family(struct page *p, const char *name, const char *type, const char *help)
-{
-	struct json j;
-
-	if (!p->inv->json) {
-		fprintf(p->inv->out, "# HELP " PREFIX "%s %s\n# TYPE " PREFIX "%s %s\n", name, help,
-			name, type);
-		return;
-	}
-	j = json_add_object(p->families);
-	json_set_name(j, "name", name);
-	json_set_text(j, "type", type);
-	json_set_text(j, "help", help);
-	p->samples = json_set_array(j, "samples");
-}
-
-static void add_sample(struct page *p, const char *name, struct sample s)
-{
-	struct json j;
-
-	if (p->inv->json) {
-		j = json_add_object(p->samples);
-		json_set_text(j, "label", s.label ? s.label : "");
-		json_set_uint(j, "value", s.value);
-		return;
-	}
-	fprintf(p->inv->out, PREFIX "%s", name);
-	if (s.key)
-		fprintf(p->inv->out, "{%s=\"%s\"}", s.key, s.label);
-	fprintf(p->inv->out, " %" PRIu64 "\n", s.value);
-}
-
-static void add_singles(struct page *p, const struct single *list, size_t n)
-{
-	for (size_t i = 0; i < n; i++) {
-		begin_family(p, list[i].name, list[i].type, list[i].help);
-		add_sample(p, list[i].name, (struct sample){ .value = list[i].value });
-	}
-}
-
 /* --- of the store ----------------------------------------------------------------------- */
 
-static void add_store(struct page *p, const struct engine_metrics *m)
+static void add_store(struct families *p, const struct engine_metrics *m)
 {
-	const struct single list[] = {
+	const struct family_of_one list[] = {
 		{ "up", "gauge", "Whether the daemon of the store runs.", m->up },
 		{ "projects", "gauge", "Projects in the store.", m->projects },
 		{ "clones", "gauge", "Clones in the store.", m->clones },
@@ -120,30 +61,30 @@ static void add_store(struct page *p, const struct engine_metrics *m)
 		  m->failed },
 	};
 
-	add_singles(p, list, ARRAY_LEN(list));
+	families_add_singles(p, list, ARRAY_LEN(list));
 }
 
-static void add_labelled(struct page *p, const struct engine_metrics *m)
+static void add_labelled(struct families *p, const struct engine_metrics *m)
 {
 	static const char *const states[ENGINE_RUN_STATES] = { "running", "ended", "refused",
 							       "lost", "cancelled" };
-	const struct sample receipts[] = { { "kind", "promotion", m->promotions },
-					   { "kind", "rollback", m->rollbacks },
-					   { "kind", "undo", m->undos } };
+	const struct family_sample receipts[] = { { "kind", "promotion", m->promotions },
+						  { "kind", "rollback", m->rollbacks },
+						  { "kind", "undo", m->undos } };
 
-	begin_family(p, "runs", "gauge", "Records of runs, by state.");
+	families_begin(p, "runs", "gauge", "Records of runs, by state.");
 	for (size_t i = 0; i < ARRAY_LEN(states); i++)
-		add_sample(p, "runs", (struct sample){ "state", states[i], m->runs[i] });
-	begin_family(p, "receipts", "gauge", "Changes of projects that are recorded, by kind.");
+		families_add(p, "runs", (struct family_sample){ "state", states[i], m->runs[i] });
+	families_begin(p, "receipts", "gauge", "Changes of projects that are recorded, by kind.");
 	for (size_t i = 0; i < ARRAY_LEN(receipts); i++)
-		add_sample(p, "receipts", receipts[i]);
+		families_add(p, "receipts", receipts[i]);
 }
 
 /* --- of the daemon ---------------------------------------------------------------------- */
 
-static void add_daemon(struct page *p, const struct engine_daemon_metrics *d)
+static void add_daemon(struct families *p, const struct engine_daemon_metrics *d)
 {
-	const struct single list[] = {
+	const struct family_of_one list[] = {
 		{ "clones_mounted", "gauge", "Clones that are mounted.", d->mounted },
 		{ "dirty_bytes", "gauge", "Bytes of file content not persisted yet.",
 		  d->dirty_bytes },
@@ -160,11 +101,12 @@ static void add_daemon(struct page *p, const struct engine_daemon_metrics *d)
 		{ "cache_bytes", "gauge", "Size of the objects in memory.", d->cache_bytes },
 	};
 
-	add_singles(p, list, ARRAY_LEN(list));
+	families_add_singles(p, list, ARRAY_LEN(list));
 }
 
 /* Prometheus wants each bucket with all below it. */
-static void print_histogram(const struct page *p, const char *name, const struct engine_meter *m)
+static void print_histogram(const struct families *p, const char *name,
+			    const struct engine_meter *m)
 {
 	static const char *const bounds[ENGINE_METER_BUCKETS] = { "1e-05", "0.0001", "0.001",
 								  "0.01",  "0.1",    "1",
@@ -175,24 +117,25 @@ static void print_histogram(const struct page *p, const char *name, const struct
 
 	for (size_t i = 0; i < ARRAY_LEN(bounds); i++) {
 		sum += buckets[i];
-		fprintf(p->inv->out, PREFIX "%s_bucket{op=\"%s\",le=\"%s\"} %" PRIu64 "\n", name,
-			m->op, bounds[i], sum);
+		fprintf(p->inv->out, FAMILY_PREFIX "%s_bucket{op=\"%s\",le=\"%s\"} %" PRIu64 "\n",
+			name, m->op, bounds[i], sum);
 	}
-	fprintf(p->inv->out, PREFIX "%s_sum{op=\"%s\"} %" PRIu64 ".%09" PRIu64 "\n", name, m->op,
-		m->sum_ns / 1000000000, m->sum_ns % 1000000000);
-	fprintf(p->inv->out, PREFIX "%s_count{op=\"%s\"} %" PRIu64 "\n", name, m->op, sum);
+	fprintf(p->inv->out, FAMILY_PREFIX "%s_sum{op=\"%s\"} %" PRIu64 ".%09" PRIu64 "\n", name,
+		m->op, m->sum_ns / 1000000000, m->sum_ns % 1000000000);
+	fprintf(p->inv->out, FAMILY_PREFIX "%s_count{op=\"%s\"} %" PRIu64 "\n", name, m->op, sum);
 }
 
-static void add_operations(struct page *p, const struct engine_daemon_metrics *d)
+static void add_operations(struct families *p, const struct engine_daemon_metrics *d)
 {
 	static const char name[] = "fuse_operation_seconds";
 
 	if (d->n_ops == 0)
 		return;
-	begin_family(p, name, "histogram", "Requests to mounted clones, and how long they took.");
+	families_begin(p, name, "histogram", "Requests to mounted clones, and how long they took.");
 	for (size_t i = 0; i < d->n_ops; i++) {
 		if (p->inv->json)
-			add_sample(p, name, (struct sample){ "op", d->ops[i].op, d->ops[i].count });
+			families_add(p, name,
+				     (struct family_sample){ "op", d->ops[i].op, d->ops[i].count });
 		else
 			print_histogram(p, name, &d->ops[i]);
 	}
@@ -203,7 +146,7 @@ static int print_metrics(struct invocation *inv, struct err *err)
 	CLEANUP(engine_metrics_done) struct engine_metrics m = { 0 };
 	CLEANUP(json_done) struct json_doc doc = { 0 };
 	struct json j = out_json_begin(inv, &doc);
-	struct page page = { .inv = inv, .families = json_set_array(j, "families") };
+	struct families page = { .inv = inv, .list = json_set_array(j, "families") };
 	int r = engine_metrics(inv->engine, &m, err);
 
 	if (r < 0)
