@@ -1,6 +1,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/attr.h"
@@ -12,13 +13,14 @@
 #include "cli/out.h"
 #include "cli/show/families.h"
 #include "cli/show/otlp.h"
+#include "cli/show/queues.h"
 #include "cli/ui/ui.h"
 #include "engine/api/metrics.h"
 #include "engine/api/spans.h"
 
 struct metrics_args {
-	const char *listen, *token_file, *otlp;
-	bool send;
+	const char *listen, *token_file, *otlp, *queue, *creds;
+	bool send, insecure;
 };
 
 static const struct opt metrics_opts[] = {
@@ -31,6 +33,11 @@ static const struct opt metrics_opts[] = {
 	    "write recorded runs as spans to FILE ('-': print), or send new ones to a collector"),
 	OPT_FLAG(0, "send", struct metrics_args, send,
 		 "send new spans to `metrics.otlp` of config.yaml"),
+	OPT_STR(0, "queue", "QUEUE", struct metrics_args, queue,
+		"also ask this queue of tickets: nats://HOST[:PORT][/NAME]"),
+	OPT_STR(0, "creds", "FILE", struct metrics_args, creds, "NATS credentials file"),
+	OPT_FLAG(0, "insecure", struct metrics_args, insecure,
+		 "allow a queue elsewhere without credentials"),
 	OPT_END,
 };
 _Static_assert(sizeof(struct metrics_args) <= CMD_ARGS_MAX, "grow CMD_ARGS_MAX");
@@ -143,6 +150,10 @@ static void add_operations(struct families *p, const struct engine_daemon_metric
 
 static int print_metrics(struct invocation *inv, struct err *err)
 {
+	const struct metrics_args *args = inv->args;
+	const struct engine_worker_status_options queue = { .queue = args->queue,
+							    .creds = args->creds,
+							    .insecure = args->insecure };
 	CLEANUP(engine_metrics_done) struct engine_metrics m = { 0 };
 	CLEANUP(json_done) struct json_doc doc = { 0 };
 	struct json j = out_json_begin(inv, &doc);
@@ -153,10 +164,15 @@ static int print_metrics(struct invocation *inv, struct err *err)
 		return r;
 	add_store(&page, &m);
 	add_labelled(&page, &m);
+	r = queues_add_watch(&page, err);
+	if (r < 0)
+		return r;
 	if (m.up) {
 		add_daemon(&page, &m.daemon);
 		add_operations(&page, &m.daemon);
 	}
+	if (args->queue)
+		queues_add_workers(&page, &queue);
 	return inv->json ? json_print(&doc, inv->out, err) : CMD_OK;
 }
 
@@ -232,19 +248,36 @@ static int write_spans(struct invocation *inv, const char *path, struct err *err
 struct server {
 	struct inner inner;
 	char token[TOKEN_SIZE];
+	char *queue, *creds; /* owned, for the words of a command */
+	bool insecure;
 };
 
 static void server_done(struct server *s)
 {
 	inner_done(&s->inner);
+	free(s->queue);
+	free(s->creds);
 }
 
 static int serve_numbers(FILE *out, void *ctx)
 {
-	char name[] = "metrics";
-	char *line[] = { name };
+	const struct server *s = ctx;
+	char name[] = "metrics", queue[] = "--queue", creds[] = "--creds",
+	     insecure[] = "--insecure";
+	char *line[6] = { name };
+	int n = 1;
 
-	return inner_print(&((const struct server *)ctx)->inner, 1, line, out);
+	if (s->queue) {
+		line[n++] = queue;
+		line[n++] = s->queue;
+	}
+	if (s->creds) {
+		line[n++] = creds;
+		line[n++] = s->creds;
+	}
+	if (s->insecure)
+		line[n++] = insecure;
+	return inner_print(&s->inner, n, line, out);
 }
 
 static void tell_ready(const char *url, void *ctx)
@@ -272,6 +305,11 @@ static int serve(struct invocation *inv, const struct metrics_args *args, struct
 	int r = args->token_file ? token_from_file(args->token_file, server.token, err)
 				 : token_make(server.token, err);
 
+	server.insecure = args->insecure;
+	server.queue = args->queue ? strdup(args->queue) : NULL;
+	server.creds = args->creds ? strdup(args->creds) : NULL;
+	if (!server.queue != !args->queue || !server.creds != !args->creds)
+		return err_nomem(err);
 	return r < 0 ? r : ui_serve(&options, err);
 }
 
@@ -287,6 +325,12 @@ static int metrics_run(struct invocation *inv, struct err *err)
 	if (args->send && (args->otlp || inv->json))
 		return err_set(err, -EINVAL, "'--send' contradicts '--%s'",
 			       args->otlp ? "otlp" : "json");
+	if ((args->creds || args->insecure) && !args->queue)
+		return err_set(err, -EINVAL, "'--%s' needs '--queue'",
+			       args->creds ? "creds" : "insecure");
+	if (args->queue && (args->otlp || args->send))
+		return err_set(err, -EINVAL, "'--queue' contradicts '--%s'",
+			       args->otlp ? "otlp" : "send");
 	if (args->token_file && !args->listen)
 		return err_set(err, -EINVAL, "'--token-file' needs '--listen'");
 	if (args->otlp && inv->json)
@@ -311,14 +355,14 @@ const struct command cmd_metrics = {
 	.opts = metrics_opts,
 	.details =
 	    "What the daemon counts begins at 0 when it starts; one that does not run is not\n"
-	    "started, and snapcow_up is 0. Records of runs are removed with time, so their\n"
-	    "numbers may fall. With node_exporter: `metrics > DIR/snapcow.prom`.\n"
+	    "started, and snapcow_up is 0. With node_exporter: `metrics > DIR/snapcow.prom`.\n"
 	    "--listen answers GET /metrics until ^C, for clients that have the token (Prometheus:\n"
 	    "`credentials_file`). --otlp FILE writes a span for each recorded run, in a line of JSON\n"
 	    "that collectors of OpenTelemetry take; only you can read FILE. --otlp URL sends the\n"
 	    "runs that have ended since its last call; if the collector is away, the next call does.\n",
 	.examples = "metrics\nmetrics --json\n"
 		    "metrics --listen 127.0.0.1:9464 --token-file ~/.config/snapcow-metrics\n"
+		    "metrics --queue nats://127.0.0.1:4222\n"
 		    "metrics --otlp -\nmetrics --otlp http://127.0.0.1:4318\n",
 	.run = metrics_run,
 };

@@ -20,19 +20,35 @@ void families_begin(struct families *f, const char *name, const char *type, cons
 	f->samples = json_set_array(j, "samples");
 }
 
+/* Names come from other machines. */
+static void print_label(FILE *out, const char *text)
+{
+	for (; *text; text++) {
+		if (*text == '\\' || *text == '"')
+			putc('\\', out);
+		if (*text == '\n')
+			fputs("\\n", out);
+		else
+			putc(*text, out);
+	}
+}
+
 void families_add(struct families *f, const char *name, struct family_sample s)
 {
 	struct json j;
 
 	if (f->inv->json) {
 		j = json_add_object(f->samples);
-		json_set_text(j, "label", s.label ? s.label : "");
+		json_set_name(j, "label", s.label ? s.label : "");
 		json_set_uint(j, "value", s.value);
 		return;
 	}
 	fprintf(f->inv->out, FAMILY_PREFIX "%s", name);
-	if (s.key)
-		fprintf(f->inv->out, "{%s=\"%s\"}", s.key, s.label);
+	if (s.key) {
+		fprintf(f->inv->out, "{%s=\"", s.key);
+		print_label(f->inv->out, s.label);
+		fputs("\"}", f->inv->out);
+	}
 	fprintf(f->inv->out, " %" PRIu64 "\n", s.value);
 }
 

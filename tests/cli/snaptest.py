@@ -228,7 +228,7 @@ def help_lines(command):
         "import": 29,
         "log": 40,
         "mcp": 28,
-        "metrics": 30,
+        "metrics": 35,
         "promote": 43,
         "pull": 30,
         "push": 30,

@@ -32,6 +32,8 @@ def what_an_action_changes_is_reported_kept_or_shipped(w: World):
     stages(w, DEV)
     for name in ("report", "keep", "ship", "none"):
         assert fire(w, name)["state"] == "queued"
+    w.ok("snapshot")
+    assert b'snapcow_watch_actions{state="queued"} 4\n' in w.ok("metrics").out
     once(w)
     assert {f["rule"]: f["result"] for f in firings(w)} == \
         {"report": "reported", "keep": "kept", "ship": "shipped", "none": "nothing"}
@@ -45,6 +47,7 @@ def what_an_action_changes_is_reported_kept_or_shipped(w: World):
     assert change["who"] == "watch:ship" and change["state"] == "shipped", change
     once(w)
     assert len(firings(w)) == 4, "nothing fires twice"
+    assert b'snapcow_watch_actions{state="done"} 4\n' in w.ok("metrics").out
 
 
 @test

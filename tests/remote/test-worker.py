@@ -357,11 +357,28 @@ def status_says_who_works_and_who_did_what(w):
         text = w.ok("worker", "status", "--queue", nats.url()).out.decode()
         assert "1 of 2 busy" in text and "arm64,big" in text, text
         assert w.ok("-q", "worker", "status", "--queue", nats.url()).out == b"worker-1\n"
+        numbers = w.ok("metrics", "--queue", nats.url()).out.decode()
+        for line in ("queue_up 1", "queue_waiting 0", "queue_taken 1", "queue_workers 1",
+                     'worker_running{worker="worker-1"} 1', 'worker_done_total{worker="worker-1"} 1'):
+            assert f"\nsnapcow_{line}\n" in numbers, (line, numbers)
         caller.send_signal(signal.SIGINT)
         caller.communicate(timeout=PATIENCE)
         for event in worker.events:
             if event["event"] != "ended":
                 judge(event)
+
+
+@test
+def numbers_of_a_queue_that_is_away_say_so(w):
+    """A monitoring system wants the rest of them all the same."""
+    with Nats(w.top / "nats") as nats:
+        url = nats.url()
+    w.ok("snapshot")
+    got = w.ok("metrics", "--queue", url)
+    assert b"\nsnapcow_queue_up 0\n" in got.out and b"snapcow_queue_waiting" not in got.out, got
+    assert b"snapcow_snapshots 1" in got.out and b"warning" in got.err, got
+    w.snap("metrics", "--creds", "x").fails(2, "'--queue'")
+    w.snap("metrics", "--queue", url, "--send").fails(2, "'--send'")
 
 
 def sealed(w):
