@@ -189,14 +189,29 @@ def groups(callers):
     return [g for g in found if int(g.name.split("-")[3]) in callers]
 
 
-def can_group():
-    """Whether this process may make memory groups here."""
+def memory_group():
+    """The group of this process that bounds memory in version 1; None with version 2."""
     for line in Path("/proc/self/cgroup").read_text().splitlines():
         _, controllers, path = line.split(":", 2)
         if controllers == "memory":
-            return os.access(f"/sys/fs/cgroup/memory{path}", os.W_OK)
+            return f"/sys/fs/cgroup/memory{path}"
+    return None
+
+
+def owns_root_group():
+    """In a container whose root group is its own, as docs/design/sandbox.md has it."""
+    top = Path("/sys/fs/cgroup")
+    return ((top / "cgroup.type").exists()  # the machine's own root group has none
+            and os.access(top / "cgroup.procs", os.W_OK)
+            and "memory" in (top / "cgroup.controllers").read_text().split())
+
+
+def can_group():
+    """Whether this process may make memory groups here."""
+    if memory_group():
+        return os.access(memory_group(), os.W_OK)
     runtime = "/run" if os.geteuid() == 0 else f"/run/user/{os.geteuid()}"
-    return os.access(f"{runtime}/systemd/private", os.W_OK)  # systemd makes them
+    return os.access(f"{runtime}/systemd/private", os.W_OK) or owns_root_group()  # systemd makes them, or we do
 
 
 def main():
