@@ -315,7 +315,7 @@ static int begin(struct daemon *d, struct err *word, struct err *err)
 	struct dead dead;
 	pthread_t unused;
 	sigset_t set;
-	int r;
+	int r, n;
 
 	r = be_the_one(d, &dead, err);
 	/* From here on we must end in order, so one thread waits for the signals. */
@@ -347,8 +347,14 @@ static int begin(struct daemon *d, struct err *word, struct err *err)
 	r = spawn_thread(&unused, wait_for_signal, d, err);
 	if (r < 0)
 		return r;
-	r = recovery_run(d->host, &dead, d->log, word, err);
-	return r < 0 ? r : write_who(d, "serving", err);
+	n = recovery_mount(d->host, &dead, err);
+	if (n < 0)
+		return n;
+	/* The mounts were no fault; if we die from here on, they come back. */
+	r = write_who(d, "serving", err);
+	if (r >= 0)
+		recovery_end(d->host, &dead, n, d->log, word);
+	return r;
 }
 
 /* --- keeping house ---------------------------------------------------------------------- */

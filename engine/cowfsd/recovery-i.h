@@ -18,10 +18,12 @@ struct dead {
 
 void dead_read(int alive_fd, struct dead *ret);
 
+/* Mount what was mounted, unless that may have killed the dead one.  How many clones are mounted. */
+NODISCARD int recovery_mount(struct host *h, const struct dead *dead, struct err *err);
+
 /*
- * Mount what was mounted, unless that may have killed the dead one; then end what runs and changes of
- * projects left half done.  How many clones are mounted.  `word` gets what users should hear of the
- * dead one; `log` is the path that it names.
+ * Then end the changes of projects that were left half done.  `mounted` is what recovery_mount() returned;
+ * `word` gets what users should hear of the dead one, and `log` is the path that it names.
  */
-NODISCARD int recovery_run(struct host *h, const struct dead *dead, const char *log,
-			   struct err *word, struct err *err);
+void recovery_end(struct host *h, const struct dead *dead, int mounted, const char *log,
+		  struct err *word);

@@ -42,10 +42,14 @@ static void tell_dead(const struct dead *dead, const char *log, int mounted, str
 		 dead->pid, more, log);
 }
 
-static int mount_again(struct host *h, const struct dead *dead, struct err *err)
+int recovery_mount(struct host *h, const struct dead *dead, struct err *err)
 {
-	int n = promises_recover(h->promises, err);
+	int n;
 
+	live_view_sweep(h);
+	/* Before the changes: a snapshot to be checked goes only after the clones of its checks. */
+	stage_sweep(h);
+	n = promises_recover(h->promises, err);
 	if (n < 0)
 		return n;
 	n = dead->starting ? 0 : live_recover(h, err);
@@ -54,20 +58,11 @@ static int mount_again(struct host *h, const struct dead *dead, struct err *err)
 	return n;
 }
 
-int recovery_run(struct host *h, const struct dead *dead, const char *log, struct err *word,
-		 struct err *err)
+void recovery_end(struct host *h, const struct dead *dead, int mounted, const char *log,
+		  struct err *word)
 {
-	int n;
-
-	live_view_sweep(h);
-	/* Before the changes: a snapshot to be checked goes only after the clones of its checks. */
-	stage_sweep(h);
-	n = mount_again(h, dead, err);
-	if (n < 0)
-		return n;
 	landing_recover_all(h);
 	if (dead->pid != 0)
-		tell_dead(dead, log, n, word);
+		tell_dead(dead, log, mounted, word);
 	log_info("cowfsd %s, process %d: ready", engine_version(), getpid());
-	return n;
 }

@@ -14,6 +14,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+import time
 from pathlib import Path
 
 from promotetest import (ATTRIBUTE, change, clone, daemon, differs, fill, has_attributes, log, picture, promote,
@@ -278,6 +279,23 @@ def whichever_call_finds_the_disk_full_the_project_is_before_or_after(w):
     walk(w, "ENOSPC")
 
 
+def wait_for(what, seconds=60):
+    """What it returns, once that is true."""
+    deadline = time.monotonic() + seconds
+    while not (got := what()):
+        assert time.monotonic() < deadline, "in vain"
+        time.sleep(0.005)
+    return got
+
+
+def can_read(path):
+    try:
+        os.statvfs(path)  # that is asked every time; what was read before may be in the cache
+        return bool(path.read_bytes())
+    except OSError:  # "Transport endpoint is not connected"
+        return False
+
+
 def dies_amid(w, name, n):
     """cowfsd is killed as a promotion makes its n-th call of that name; its keeper starts another one."""
     pid = daemon(w)
@@ -298,6 +316,24 @@ def mounts_come_back_before_a_promotion_is_taken_back(w):
     mounted = max(i for i, line in enumerate(lines) if line.endswith("1 clone is mounted"))
     ended = [i for i, line in enumerate(lines) if "1 interrupted change of a project ended" in line]
     assert ended and mounted < ended[-1], lines
+    assert bench.which("taken back") == "before"
+    over(bench)
+
+
+@test
+def mounts_come_back_after_a_death_amid_taking_a_promotion_back(w):
+    if not shutil.which("strace"):
+        raise Skip("there is no strace")
+    bench = Bench(w)
+    path = w.store / "clones" / "try"
+    keeper, = w.keepers()
+    act = trace(keeper, "/dev/null", "-e", "trace=renameat2", "-e", "inject=renameat2:signal=KILL:when=2")
+    dies_amid(w, "renameat", bench.calls["renameat"] // 2)
+    second = wait_for(w.daemons)[0]
+    assert gone(second, 60)
+    end(act)  # the next one is not killed, or the one after it
+    wait_for(lambda: can_read(path / "README.md"))  # and no command was given meanwhile
+    w.ok("start")
     assert bench.which("taken back") == "before"
     over(bench)
 
