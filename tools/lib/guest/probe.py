@@ -110,6 +110,12 @@ def our_groups():
     return {os.path.join(at, name) for at, names, _ in os.walk(CGROUPS) for name in names if OURS.search(name)}
 
 
+def with_processes(group):
+    """A group, and who is in it."""
+    pids = read(Path(group, "cgroup.procs")).split()
+    return f"{group} ({', '.join(read(f'/proc/{p}/cmdline').replace(chr(0), ' ') for p in pids) or 'nobody'})"
+
+
 def daemons():
     """Process ids of cowfsd that belong to this user."""
     found = []
@@ -404,7 +410,8 @@ class Probe:
         expected = {g for g in our_groups() for a in [*alive, own] if a == g or a.startswith(g + "/")}
         may_stay = (["/snap-leaf"] if self.one.container else []) + (["/snapcow.socket"] if self.one.unit else [])
         left = sorted(g for g in our_groups() - expected if not g.endswith(tuple(may_stay)))
-        self.check(name, "none" if not left else "fails", f"left behind: {' '.join(left)}" if left else "")
+        self.check(name, "none" if not left else "fails", f"left behind: {' '.join(map(with_processes, left))}"
+                   if left else "")
 
     def check_own_group(self, before):
         """As it was. In a container that is ours, all processes may have moved into a leaf."""
