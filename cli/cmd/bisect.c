@@ -185,6 +185,20 @@ static void print_end(const struct invocation *inv, const struct engine_bisect *
 	fprintf(inv->out, ", in %s\n", duration_format(b->elapsed_ms, took));
 }
 
+/* As with git, the ends are believed.  If every verdict agrees with one of them alone, that may be wrong. */
+static void doubt_ends(const struct engine_bisect *b)
+{
+	const bool all_good = b->bad == b->n - 1 && b->good > 0;
+	const bool all_bad = b->good == 0 && b->bad < b->n - 1;
+
+	if (b->runs > 0 && (all_good || all_bad))
+		log_warn(
+		    "the command %s wherever it was tried, and it was not tried on %.*s: you said "
+		    "that this one is %s",
+		    all_good ? "succeeded" : "failed", OUT_SHORT_ID,
+		    b->list[all_good ? b->n - 1 : 0].id, all_good ? "bad" : "good");
+}
+
 static int print_human(struct invocation *inv, const struct engine_bisect *b, struct err *err)
 {
 	bool unused;
@@ -195,6 +209,7 @@ static int print_human(struct invocation *inv, const struct engine_bisect *b, st
 		return 0;
 	}
 	print_end(inv, b);
+	doubt_ends(b);
 	if (b->unsteady)
 		log_warn("a state is good although one before it is bad: the command may not "
 			 "always end alike");

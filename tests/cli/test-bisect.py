@@ -212,6 +212,18 @@ def needless_and_interrupted_runs_are_cancelled(w):
 
 
 @live_test
+def an_end_that_may_be_wrong_is_doubted(w):
+    """Nothing but the word of the caller says that the last one is bad, or the first one good."""
+    ready(w)
+    ids = snapshots(w, 4, 2)
+    for command, end, word in (("true", ids[-1], "bad"), ("false", ids[0], "good")):
+        got = w.ok("bisect", ids[0], ids[-1], "--", command)
+        assert f"not tried on {end[:8]}: you said that this one is {word}".encode() in got.err, got
+    got = w.ok("bisect", ids[0], ids[-1], *CHECK)
+    assert b"you said" not in got.err, got
+
+
+@live_test
 def people_get_a_log_of_what_was_tried_and_the_difference(w):
     ready(w)
     ids = snapshots(w, 5, 3)
