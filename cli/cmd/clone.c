@@ -183,6 +183,7 @@ static int take_machine(const struct invocation *inv, struct engine_taken *ret, 
 		.automatic = true,
 		.skip_unreadable = true,
 		.lazy = args->lazy || !args->wait,
+		.passing = true,
 		.watch = progress_watch(inv->progress),
 	};
 

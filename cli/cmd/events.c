@@ -170,7 +170,8 @@ static void print_data(FILE *out, const char *kind, struct json data)
 		print_question(out, data);
 	else if (strcmp(kind, "refusal") == 0)
 		print_refusal(out, data);
-	else if (strcmp(kind, "capturing") == 0 || strcmp(kind, "captured") == 0)
+	else if (strcmp(kind, "capturing") == 0 || strcmp(kind, "captured") == 0 ||
+		 strcmp(kind, "capture-dropped") == 0)
 		print_capture(out, data);
 }
 

@@ -192,7 +192,7 @@ static const struct kind kinds[REF_KINDS + 1] = {
 		},
 	},
 	[REF_LAZY] = {
-		.version = 1,
+		.version = 2,
 		.size = sizeof(struct lazy),
 		.name = { FIELD_ID, offsetof(struct lazy, id) },
 		.root = offsetof(struct lazy, root),
@@ -203,6 +203,7 @@ static const struct kind kinds[REF_KINDS + 1] = {
 			{ FIELD_NUMBER, offsetof(struct lazy, files) },
 			{ FIELD_NUMBER, offsetof(struct lazy, bytes) },
 			{ FIELD_NUMBER, offsetof(struct lazy, ended) },
+			{ FIELD_NUMBER, offsetof(struct lazy, passing), 2 },
 		},
 	},
 };

@@ -191,6 +191,7 @@ struct lazy {
 	int64_t created;                     /* nanoseconds since 1970 */
 	uint64_t files, bytes;               /* promised */
 	uint64_t ended; /* not 0: nothing is to be captured any more; the root has what was lost */
+	uint64_t passing; /* not 0: it is for clones alone, and ends with the last of them */
 };
 
 void audit_done(struct audit *a);

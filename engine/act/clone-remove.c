@@ -13,6 +13,7 @@
 #include "engine/act/events-i.h"
 #include "engine/act/forget-i.h"
 #include "engine/act/resolve-i.h"
+#include "engine/act/unneeded-i.h"
 #include "engine/api/clone.h"
 #include "engine/host/host-i.h"
 
@@ -94,6 +95,7 @@ static int remove_clone(struct task *task, const char *name, bool force, const c
 	struct host *h = task->host;
 	CLEANUP(turn_give_p) struct turn *turn = NULL;
 	CLEANUP(removal_done) struct removal r = { 0 };
+	struct catalog_id captured;
 	int x;
 
 	x = turns_take(&h->turns, name, &turn, err);
@@ -105,11 +107,13 @@ static int remove_clone(struct task *task, const char *name, bool force, const c
 	x = live_end(h, name, LIVE_DISCARD, force, err);
 	if (x < 0)
 		return x;
+	captured = unneeded_of(h, &r.clone);
 	pthread_rwlock_wrlock(&h->snapshots);
 	x = remove_records(h, &r, ret, err);
 	pthread_rwlock_unlock(&h->snapshots);
 	if (x < 0)
 		return x;
+	unneeded_end(h, &captured);
 	live_removed(h, bytes_of(&r.clone));
 	if (r.clone.run == 0)
 		event_removed(task, &r.clone, why);

@@ -2,7 +2,7 @@
  * forget-i.h - which snapshots may be removed, and what that changes for those that stay.
  *
  * A snapshot that a tag, a clone or an open lazy capture names stays, and so does the base of a snapshot
- * that a clone can go back to.  If a parent goes, its child gets the parent's parent instead.
+ * that a clone can go back to, and the one of a lazy capture whose promises another snapshot may name.  If a parent goes, its child gets the parent's parent instead.
  *
  * To rely on a snapshot, hold host->snapshots for reading from finding the snapshot to the commit that
  * names it.  To forget snapshots, hold it for writing from choosing them to the commit.  Never wait
@@ -21,6 +21,7 @@ struct forget_one {
 struct forget {
 	struct forget_one *list; /* owned */
 	size_t n, cap;
+	const struct lazy *capture; /* borrowed; an open one that goes with its snapshot; or NULL */
 	const char *tag; /* borrowed; one that goes too: what it names need not stay; or NULL */
 };
 

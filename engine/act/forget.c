@@ -100,18 +100,39 @@ static int on_clone(const struct clone *c, void *ctx, struct err *err)
 /* The promises of an open capture, which clones name, are found through its snapshot. */
 static int on_lazy(const struct lazy *l, void *ctx, struct err *err)
 {
+	const struct naming *n = ctx;
+	const struct lazy *goes = n->forget->capture;
+
 	(void)err;
-	if (!l->ended)
+	if (!l->ended && !(goes && catalog_id_same(&goes->id, &l->id)))
 		mark_staying(ctx, &l->snapshot);
 	return 0;
+}
+
+/* 1 if a clone's snapshot may name promises of the capture: unless its base is older than that. */
+static int may_share(const struct naming *n, const struct snapshot *s, struct err *err)
+{
+	CLEANUP(snapshot_done) struct snapshot base = { 0 };
+	const struct lazy *l = n->forget->capture;
+	int r;
+
+	if (!l || !s->clone || s->created <= l->created || forget_goes(n->forget, &s->id) ||
+	    !catalog_id_same(&s->project, &l->project))
+		return 0;
+	r = snapshot_get(n->store, &s->base, &base, err);
+	return r == -ENOENT ? 1 : r < 0 ? r : base.created >= l->created;
 }
 
 /* A rollback to a clone's snapshot restores its base, so the base stays. */
 static int on_snapshot(const struct snapshot *s, void *ctx, struct err *err)
 {
 	struct naming *n = ctx;
-	int r;
+	int r = may_share(n, s, err);
 
+	if (r < 0)
+		return r;
+	if (r > 0)
+		mark_staying(n, &n->forget->capture->snapshot);
 	if (!forget_goes(n->forget, &s->base) || forget_goes(n->forget, &s->id) ||
 	    (n->except && s->clone && strcmp(s->clone, n->except) == 0))
 		return 0;

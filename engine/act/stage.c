@@ -9,6 +9,7 @@
 #include "engine/act/events-i.h"
 #include "engine/act/hold-i.h"
 #include "engine/act/stale-i.h"
+#include "engine/act/unneeded-i.h"
 #include "engine/find/run-record.h"
 #include "engine/host/host-i.h"
 #include "engine/host/keep-i.h"
@@ -348,15 +349,42 @@ int stage_settle(struct task *task, bool keep, struct err *err)
 
 /* --- beginning -------------------------------------------------------------------------- */
 
+/* The directory that is to be the run's root, as it is now; files are read as they are needed. */
+static int take_root(struct task *task, const struct stage_options *o, struct engine_taken *ret,
+		     struct err *err)
+{
+	const struct engine_take_options options = {
+		.dir = o->root,
+		.message = "root of a run",
+		.automatic = true,
+		.skip_unreadable = true,
+		.lazy = true, /* nobody waits until a whole machine is read */
+		.passing = true,
+		.watch = o->watch,
+	};
+
+	return o->root ? take_snapshot(task, &options, true, ret, err) : 0;
+}
+
+static void drop_root(struct task *task, const struct engine_taken *taken)
+{
+	CLEANUP(snapshot_done) struct snapshot s = { 0 };
+	struct err ignored = { 0 };
+
+	if (snapshot_find(task->engine.store, taken->snapshot.id, &s, &ignored) >= 0)
+		unneeded_end(task->host, &s.id);
+}
+
 static int stage_new(struct task *task, const struct stage_options *o, struct staged *s,
 		     struct stage *ret, struct err *err)
 {
+	CLEANUP(engine_taken_done) struct engine_taken taken = { 0 };
 	CLEANUP(engine_clones_done) struct engine_clones clones = { 0 };
 	CLEANUP(clone_done) struct clone record = { 0 };
 	char name[sizeof(STAGE_NAME) + STAGE_RUN_SIZE];
 	const struct engine_clone_options options = {
 		.name = o->keep || o->wait ? NULL : name,
-		.from = o->from,
+		.from = o->root ? taken.snapshot.id : o->from,
 		.lazy = o->lazy,
 		.ttl_ms = o->ttl_ms,
 		.strict = o->strict,
@@ -367,7 +395,12 @@ static int stage_new(struct task *task, const struct stage_options *o, struct st
 	int r;
 
 	snprintf(name, sizeof(name), STAGE_NAME "%s", o->run);
+	r = take_root(task, o, &taken, err);
+	if (r < 0)
+		return r;
 	r = clone_make(task, &options, &clones, err);
+	if (r < 0 && o->root)
+		drop_root(task, &taken);
 	if (r < 0)
 		return r;
 	c = &clones.list[0];

@@ -186,6 +186,7 @@ static int put_lazy(struct taking *t, struct batch *b, struct err *err)
 	t->lazy.created = t->snapshot.created;
 	t->lazy.files = t->captured.promised.files;
 	t->lazy.bytes = t->captured.promised.bytes;
+	t->lazy.passing = t->options->passing;
 	return promises_put(b, &t->lazy, err);
 }
 

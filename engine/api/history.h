@@ -34,6 +34,8 @@ struct engine_take_options {
 	bool lazy;            /* files may be read later (docs/design/lazy.md) */
 	/* Nobody asked for it.  The newest serves if it shows the same, in the same session and turn. */
 	bool automatic;
+	bool
+	    passing; /* with `lazy`: when the last clone of it goes, nobody needs what is not read yet */
 	/* Of `/`: mounts below it that belong to it, each with all below; others are left out. */
 	struct engine_list include;
 	bool git; /* `dir` is git's own (gitdir-i.h); in cowfsd alone, as is what follows */

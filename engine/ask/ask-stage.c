@@ -11,7 +11,7 @@ static int may_begin(struct engine *e, const struct stage_options *o, enum ask_s
 	CLEANUP(project_done) struct project unused = { 0 };
 
 	*ret = o->clone ? ASK_STORE : ASK_CREATE;
-	return o->clone || engine_has_store(e) ? 0 : project_choose(e, NULL, NULL, &unused, err);
+	return o->clone || engine_has_store(e) ? 0 : project_choose(e, NULL, o->root, &unused, err);
 }
 
 void stage_asking_done(struct stage_asking *a)

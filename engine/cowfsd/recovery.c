@@ -12,6 +12,7 @@
 #include "base/log.h"
 #include "engine/act/land-i.h"
 #include "engine/act/stage-i.h"
+#include "engine/act/unneeded-i.h"
 #include "engine/api/engine.h"
 #include "engine/host/host-i.h"
 #include "engine/host/promises-i.h"
@@ -49,6 +50,7 @@ int recovery_mount(struct host *h, const struct dead *dead, struct err *err)
 	live_view_sweep(h);
 	/* Before the changes: a snapshot to be checked goes only after the clones of its checks. */
 	stage_sweep(h);
+	unneeded_sweep(h);
 	n = promises_recover(h->promises, err);
 	if (n < 0)
 		return n;

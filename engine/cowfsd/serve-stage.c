@@ -43,6 +43,8 @@ int serve_stage(struct task *task, const struct engine_watch *watch, struct json
 	if (strlen(o.run) != STAGE_RUN_SIZE - 1 ||
 	    strspn(o.run, "0123456789abcdef") != STAGE_RUN_SIZE - 1)
 		return err_set(err, -EINVAL, "'%s' is no id of a run", o.run);
+	if (o.root && o.root[0] != '/')
+		return err_set(err, -EINVAL, "'root' is not absolute");
 	return serve_fields(begin(task, &o, &stage, err), answer, &wire_stage, &stage);
 }
 

@@ -39,6 +39,8 @@ static int keep_now(void *ctx, const struct object_id *promise, uint64_t waited_
 	struct err err = { 0 };
 	int r = promises_keep(promise, &unused, p, &err);
 
+	if (r == -ECANCELED)
+		return -ESTALE; /* nobody needs it any more */
 	if (r == -ESTALE)
 		return beginning ? -EAGAIN : r;
 	if (may_pass(r) && waited_ms < PATIENCE_MS)
@@ -161,7 +163,7 @@ void promises_drop_held(struct promises *p, struct promise **list, size_t n)
 static bool all_indexed(const struct promises *p)
 {
 	for (const struct promising *c = p->first; c; c = c->after)
-		if (!c->indexed && !c->ended)
+		if (!c->indexed && promising_is_open(c))
 			return false;
 	return p->beginning == 0;
 }
@@ -172,7 +174,7 @@ static bool is_promised(const struct promises *p, const struct object_id *id)
 	const struct object_ref key = { .id = *id, .kind = OBJECT_CHUNK };
 
 	for (const struct promising *c = p->first; c; c = c->after)
-		if (map_get(&c->by_id, &key))
+		if (!c->unneeded && map_get(&c->by_id, &key))
 			return true;
 	return false;
 }
@@ -200,7 +202,7 @@ void promises_drop_unpromised(struct promises *p)
 static bool is_needed(const struct promises *p)
 {
 	for (const struct promising *c = p->first; c; c = c->after)
-		if (!c->ended)
+		if (promising_is_open(c))
 			return true;
 	return p->beginning > 0;
 }

@@ -58,6 +58,14 @@ NODISCARD bool promises_let_go(void *ctx, const struct object_id *promise, int f
 void promises_begin(struct promises *p, const struct lazy *record, struct signatures *signatures);
 void promises_give_up(struct promises *p);
 
+/*
+ * Nobody needs the capture of a snapshot any more.  From promises_halt() on nothing of it is stored, so that
+ * its record can be removed, and the snapshot.  If they are gone, promises_resume() drops it: nothing more
+ * is read, and its files are held no more.  Else it goes on.
+ */
+void promises_halt(struct promises *p, const struct catalog_id *snapshot);
+void promises_resume(struct promises *p, const struct catalog_id *snapshot, bool gone);
+
 /* --- what others need --------------------------------------------------------------------- */
 
 /* layers_source.keep; `ctx` is a struct promises. */

@@ -66,12 +66,14 @@ static int keep_alone(struct promising *c, struct promise *one, struct err *err)
 
 	one->state = PROMISE_BUSY;
 	p->foreground++;
+	c->in_use++;
 	pthread_mutex_unlock(&p->lock);
 	r = read_alone(c, one, err);
 	if (r >= 0)
 		promises_drop_held(p, &one, 1);
 	pthread_mutex_lock(&p->lock);
 	p->foreground--;
+	c->in_use--;
 	if (r >= 0) {
 		promising_mark_done(c, one);
 	} else {
@@ -91,6 +93,8 @@ static struct promise *find(struct promises *p, const struct object_id *id, stru
 
 	*ret_wait = false;
 	for (struct promising *c = p->first; c; c = c->after) {
+		if (c->unneeded)
+			continue;
 		one = c->indexed ? map_get(&c->by_id, &key) : NULL;
 		*ret = c;
 		if (one)

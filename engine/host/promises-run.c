@@ -69,8 +69,8 @@ static bool may_go_on(const struct promising *c, const struct group *g)
 {
 	const struct promises *p = c->all;
 
-	return !p->ending && p->wanted == 0 && p->foreground == 0 && g->n < c->group_max &&
-	       g->bytes < GROUP_BYTES;
+	return !p->ending && !c->unneeded && p->wanted == 0 && p->foreground == 0 &&
+	       g->n < c->group_max && g->bytes < GROUP_BYTES;
 }
 
 /* When a thread looks again whether programs are at work in clones. */
@@ -195,14 +195,20 @@ static bool is_paused(const struct promising *c)
 	return c->done >= after;
 }
 
+/* lock held; is there nothing more to read, whatever was promised? */
+static bool is_over(const struct promising *c)
+{
+	return c->all->ending || c->unneeded;
+}
+
 /* lock held; somebody reads for himself, or a test holds us */
 static void give_way(struct promising *c)
 {
 	struct promises *p = c->all;
 
-	for (unsigned i = 0; p->foreground > 0 && !p->ending && i < STUCK_MS / PAUSE_MS; i++)
+	for (unsigned i = 0; p->foreground > 0 && !is_over(c) && i < STUCK_MS / PAUSE_MS; i++)
 		promises_wait_ms(p, PAUSE_MS);
-	while (is_paused(c) && !p->ending)
+	while (!is_over(c) && is_paused(c))
 		promises_wait_ms(p, PAUSE_MS);
 }
 
@@ -223,7 +229,7 @@ static void *read_many(void *arg)
 	pthread_mutex_lock(&p->lock);
 	do {
 		give_way(c);
-		if (p->ending)
+		if (is_over(c))
 			break;
 		pthread_mutex_unlock(&p->lock);
 		one->r = keep_some(c, &one->err);
@@ -261,16 +267,16 @@ static int read_all(struct promising *c, struct err *err)
 static int go_on(struct promising *c, struct err *err)
 {
 	struct promises *p = c->all;
-	bool done, ending;
+	bool done, over;
 	int r;
 
 	promises_drop_unpromised(p);
 	pthread_mutex_lock(&p->lock);
 	give_way(c);
 	done = c->done == c->n;
-	ending = p->ending;
+	over = is_over(c);
 	pthread_mutex_unlock(&p->lock);
-	if (ending)
+	if (over)
 		return 0;
 	if (done) {
 		r = promising_settle(c, err);
@@ -284,13 +290,17 @@ static int go_on(struct promising *c, struct err *err)
 static int step(struct promising *c, struct err *err)
 {
 	struct promises *p = c->all;
-	int r;
+	const bool unneeded = c->unneeded;
+	int r = 1;
 
 	pthread_mutex_unlock(&p->lock);
-	r = c->indexed ? go_on(c, err) : promising_index(c, err);
+	if (!unneeded)
+		r = c->indexed ? go_on(c, err) : promising_index(c, err);
 	if (r >= 0 && c->told_ms == 0)
 		promising_tell(c);
-	if (r > 0)
+	if (unneeded)
+		promising_tell_dropped(c);
+	else if (r > 0)
 		promising_tell_end(c);
 	pthread_mutex_lock(&p->lock);
 	if (!c->indexed)
@@ -304,8 +314,19 @@ static void rest(struct promising *c, int code)
 	const bool damaged = !c->indexed && code == -EBADMSG;
 	const uint64_t until = engine_clock_ms() + (damaged ? DAMAGED_MS : STUCK_MS);
 
-	while (!c->all->ending && engine_clock_ms() < until)
+	while (!is_over(c) && engine_clock_ms() < until)
 		promises_wait_ms(c->all, PAUSE_MS);
+}
+
+/* lock held, but while it waits: whoever has a promise of it in hand must let it go first */
+static void drop(struct promising *c)
+{
+	while (c->in_use > 0)
+		pthread_cond_wait(&c->all->changed, &c->all->lock);
+	log_info("'%s' is not captured any further: nobody needs it", c->dir ? c->dir : "?");
+	c->lost = 0;
+	for (size_t i = 0; i < c->n; i++)
+		c->list[i]->state = PROMISE_OPEN;
 }
 
 void *promising_run(void *arg)
@@ -318,7 +339,7 @@ void *promising_run(void *arg)
 	pthread_mutex_lock(&p->lock);
 	r = step(c, &err);
 	for (;;) {
-		if (r < 0 && c->stuck.code == 0)
+		if (r < 0 && c->stuck.code == 0 && r != -ECANCELED)
 			log_warn("capturing '%s': %s, trying again", c->dir ? c->dir : "?",
 				 err.msg);
 		c->stuck = r < 0 ? err : (struct err){ 0 };
@@ -332,7 +353,9 @@ void *promising_run(void *arg)
 		err = (struct err){ 0 };
 		r = step(c, &err);
 	}
-	if (r > 0)
+	if (r > 0 && c->unneeded)
+		drop(c);
+	else if (r > 0)
 		log_info("'%s' is captured: %llu files, %llu of them lost", c->dir,
 			 (unsigned long long)c->n, (unsigned long long)c->lost);
 	c->ended = r > 0;

@@ -3,6 +3,7 @@
  * commit adds to the end of a directory.  A kept file is a regular one with the content; a lost one is
  * a symlink that leads to the reason.
  */
+#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -127,8 +128,27 @@ static int add_names(struct promising *p, struct batch *b, struct promise *const
 	return r < 0 ? r : put_root(b, &tree, &below, ret, err);
 }
 
-int promising_save(struct promising *p, struct batch *b, struct promise **list, size_t n,
-		   struct err *err)
+/* So that promises_halt() can wait for what is under way. */
+static bool begin_saving(struct promising *p)
+{
+	LOCKED(&p->all->lock);
+
+	while (p->halted && !p->unneeded)
+		pthread_cond_wait(&p->all->changed, &p->all->lock);
+	p->saving_now += !p->unneeded;
+	return !p->unneeded;
+}
+
+static void end_saving(struct promising *p)
+{
+	LOCKED(&p->all->lock);
+
+	p->saving_now--;
+	pthread_cond_broadcast(&p->all->changed);
+}
+
+static int save(struct promising *p, struct batch *b, struct promise **list, size_t n,
+		struct err *err)
 {
 	struct lazy next;
 	int r;
@@ -144,4 +164,16 @@ int promising_save(struct promising *p, struct batch *b, struct promise **list, 
 	p->record.root = next.root;
 	p->saved += n;
 	return 0;
+}
+
+int promising_save(struct promising *p, struct batch *b, struct promise **list, size_t n,
+		   struct err *err)
+{
+	int r;
+
+	if (!begin_saving(p))
+		return err_set(err, -ECANCELED, "nobody needs it any more");
+	r = save(p, b, list, n, err);
+	end_saving(p);
+	return r;
 }

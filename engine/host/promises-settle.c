@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/lock.h"
 #include "base/log.h"
 #include "base/vec.h"
 #include "cowfs/store/pin.h"
@@ -250,11 +251,22 @@ static int put_end(struct settling *s, struct err *err)
 	return r < 0 ? r : batch_commit(b, BATCH_DURABLE, err);
 }
 
+/* Its record and its snapshot may have gone while it was about to end. */
+static bool is_unneeded(const struct promising *p)
+{
+	LOCKED(&p->all->lock);
+
+	return p->unneeded;
+}
+
 /* host->snapshots held for writing.  0 if a clone has to be settled first. */
 static int end_locked(struct settling *s, struct err *err)
 {
-	int r = note_all(s, err);
+	int r;
 
+	if (is_unneeded(s->p))
+		return err_set(err, -ECANCELED, "nobody needs it any more");
+	r = note_all(s, err);
 	for (size_t i = 0; r >= 0 && i < s->n; i++)
 		if (!s->clones[i].done)
 			return 0;

@@ -55,6 +55,15 @@ void promising_tell(struct promising *c)
 	event_end(&ev, c->all->host->dir);
 }
 
+void promising_tell_dropped(struct promising *c)
+{
+	struct event ev;
+
+	begin(&ev, c, "capture-dropped", c->dir ? c->dir : "");
+	json_set_uint(ev.data, "captured", c->told);
+	event_end(&ev, c->all->host->dir);
+}
+
 void promising_tell_end(struct promising *c)
 {
 	struct event ev;

@@ -267,13 +267,53 @@ void promises_begin(struct promises *p, const struct lazy *record, struct signat
 	promises_give_up(p);
 }
 
+/* lock held; the one under way that a snapshot comes from, or NULL */
+static struct promising *find_of(const struct promises *p, const struct catalog_id *snapshot)
+{
+	for (struct promising *c = p->first; c; c = c->after)
+		if (promising_is_open(c) && catalog_id_same(&c->record.snapshot, snapshot))
+			return c;
+	return NULL;
+}
+
+void promises_halt(struct promises *p, const struct catalog_id *snapshot)
+{
+	struct promising *c;
+	LOCKED(&p->lock);
+
+	while ((c = find_of(p, snapshot))) {
+		c->halted = true;
+		if (c->saving_now == 0)
+			return;
+		pthread_cond_wait(&p->changed, &p->lock);
+	}
+}
+
+void promises_resume(struct promises *p, const struct catalog_id *snapshot, bool gone)
+{
+	struct promising *c;
+
+	pthread_mutex_lock(&p->lock);
+	c = find_of(p, snapshot);
+	if (c) {
+		c->halted = false;
+		c->unneeded = gone;
+	}
+	pthread_cond_broadcast(&p->changed);
+	pthread_mutex_unlock(&p->lock);
+	if (!gone)
+		return;
+	promises_hold_no_more(p, false);
+	promises_drop_unpromised(p);
+}
+
 /* --- whom promises concern ---------------------------------------------------------------- */
 
 /* lock held; the first that is under way, or NULL */
 static struct promising *find_open(const struct promises *p)
 {
 	for (struct promising *c = p->first; c; c = c->after)
-		if (!c->ended)
+		if (promising_is_open(c))
 			return c;
 	return NULL;
 }
@@ -342,7 +382,7 @@ static size_t count_open(const struct promises *p)
 	size_t n = p->beginning;
 
 	for (const struct promising *c = p->first; c; c = c->after)
-		n += !c->ended;
+		n += promising_is_open(c);
 	return n;
 }
 
@@ -425,7 +465,7 @@ void promises_leave(struct promises *p)
 struct engine_capturing promising_news(const struct promising *c)
 {
 	return (struct engine_capturing){
-		.open = !c->ended,
+		.open = promising_is_open(c),
 		.files = c->record.files,
 		.bytes = c->record.bytes,
 		.done = c->ended ? c->record.files : c->done,
@@ -451,7 +491,7 @@ void promises_project_news(struct promises *p, const struct catalog_id *project,
 	*ret = (struct engine_capturing){ 0 };
 	pthread_mutex_lock(&p->lock);
 	for (const struct promising *c = p->first; c; c = c->after)
-		if (!c->ended && catalog_id_same(&c->record.project, project))
+		if (promising_is_open(c) && catalog_id_same(&c->record.project, project))
 			*ret = promising_news(c);
 	pthread_mutex_unlock(&p->lock);
 }

@@ -58,7 +58,11 @@ struct promising {
 	uint64_t told_ms;                /* engine_clock_ms() then; 0: never */
 	bool indexed;
 	bool ended;
-	struct err stuck; /* why it cannot go on; its code 0: it can */
+	bool halted;         /* whoever has read some of it waits before that is stored */
+	bool unneeded;       /* its record is gone: nothing more is read or stored, and it ends */
+	unsigned saving_now; /* commits under way */
+	unsigned in_use;     /* callers that keep a promise of it for themselves */
+	struct err stuck;    /* why it cannot go on; its code 0: it can */
 	pthread_t thread;
 	bool started;
 	struct promising *after;
@@ -80,6 +84,12 @@ struct promises {
 	bool settling;           /* a capture is about to end, so they wait */
 	bool ending;
 };
+
+/* Is there anything that could still be captured?  lock held */
+static inline bool promising_is_open(const struct promising *c)
+{
+	return !c->ended && !c->unneeded;
+}
 
 /* --- promises.c --- */
 
@@ -115,6 +125,7 @@ unsigned promising_readers(void);
 
 void promising_tell(struct promising *c);     /* how far it is, now and then; without the lock */
 void promising_tell_end(struct promising *c); /* by its thread, before it forgets what was kept */
+void promising_tell_dropped(struct promising *c); /* the same, if nobody needs it any more */
 
 /* --- promises-index.c --- */
 
@@ -133,7 +144,10 @@ void promising_free(struct promising *p);
 
 /* --- promises-save.c --- */
 
-/* Name them in the tree of the record, with the batch's objects, and commit.  By any thread. */
+/*
+ * Name them in the tree of the record, with the batch's objects, and commit.  By any thread.  -ECANCELED if
+ * nobody needs the capture any more.
+ */
 NODISCARD int promising_save(struct promising *p, struct batch *b, struct promise **list, size_t n,
 			     struct err *err);
 /* A tree with the lost ones alone. */

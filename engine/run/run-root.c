@@ -6,7 +6,6 @@
 #include <unistd.h>
 
 #include "base/path.h"
-#include "engine/api/history.h"
 
 #define APT_FILE     "/run/snap/apt.conf"
 #define APT_VARIABLE "APT_CONFIG=/run/snap/apt.conf"
@@ -44,28 +43,9 @@ int run_root_check(const struct engine_run_options *o, const struct run_terms *t
 	return 0;
 }
 
-int run_root_take(struct engine *e, const struct engine_run_options *o,
-		  char ret[static ENGINE_ID_SIZE], struct err *err)
+int run_root_find(struct engine *e, const struct engine_run_options *o, char **ret, struct err *err)
 {
-	CLEANUP(engine_taken_done) struct engine_taken taken = { 0 };
-	const struct engine_take_options options = {
-		.dir = o->root_dir,
-		.message = "root of a run",
-		.automatic = true,
-		.skip_unreadable = true,
-		.lazy = true, /* nobody waits until a whole machine is read */
-		.watch = o->watch,
-	};
-	int r;
-
-	ret[0] = '\0';
-	if (!o->root || !o->root_dir)
-		return 0;
-	r = engine_take(e, &options, &taken, err);
-	if (r < 0)
-		return r;
-	memcpy(ret, taken.snapshot.id, ENGINE_ID_SIZE);
-	return 0;
+	return o->root && o->root_dir ? project_named(e, o->root_dir, ret, err) : 0;
 }
 
 int run_root_system(struct layout *l, struct err *err)

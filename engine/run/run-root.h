@@ -15,12 +15,9 @@
 NODISCARD int run_root_check(const struct engine_run_options *o, const struct run_terms *terms,
 			     struct err *err);
 
-/*
- * Capture the directory that the root is to be a clone of; `ret` is the snapshot, or "" if the options
- * name none.
- */
-NODISCARD int run_root_take(struct engine *e, const struct engine_run_options *o,
-			    char ret[static ENGINE_ID_SIZE], struct err *err);
+/* The directory that the root is to be a clone of, as it is now; NULL if the options name none.  Owned. */
+NODISCARD int run_root_find(struct engine *e, const struct engine_run_options *o, char **ret,
+			    struct err *err);
 
 /* What every such run has of its own: /tmp and /run. */
 NODISCARD int run_root_system(struct layout *l, struct err *err);

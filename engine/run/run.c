@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <termios.h>
 
@@ -108,7 +109,7 @@ struct running {
 	struct hush hush;
 	struct run_plan plan;
 	struct sandbox_root root;
-	char root_from[ENGINE_ID_SIZE]; /* what its clone is made of; "": as the options say */
+	char *root_dir; /* owned; what its clone is made of; NULL: as the options say */
 	struct run_record record;
 	struct run_output output;
 	struct engine_run run;
@@ -124,6 +125,7 @@ static void running_done(struct running *r)
 	stage_done(&r->stage);
 	stage_asking_done(&r->asking);
 	control_done(&r->control);
+	free(r->root_dir);
 	engine_run_done(&r->run);
 }
 
@@ -142,7 +144,8 @@ static struct stage_options staging_of(const struct running *r)
 	return (struct stage_options){
 		.run = r->run.id,
 		.clone = o->clone,
-		.from = r->root_from[0] ? r->root_from : o->from,
+		.from = o->from,
+		.root = r->root_dir,
 		.lazy = o->lazy || o->root,
 		.keep = o->keep,
 		.strict = o->strict,
@@ -224,7 +227,7 @@ static int prepare(struct running *r, struct err *err)
 	x = run_plan_trace(&r->plan, r->run.id, r->run.trace, err);
 	if (x < 0)
 		return x;
-	x = run_root_take(r->engine, r->options, r->root_from, err);
+	x = run_root_find(r->engine, r->options, &r->root_dir, err);
 	if (x < 0)
 		return x;
 	r->staging = staging_of(r);

@@ -25,6 +25,7 @@ static const struct field wire_take_options_fields[] = {
 	FIELD(FIELD_BOOL, struct engine_take_options, skip_unreadable),
 	FIELD(FIELD_BOOL, struct engine_take_options, lazy),
 	FIELD(FIELD_BOOL, struct engine_take_options, automatic),
+	FIELD(FIELD_BOOL, struct engine_take_options, passing),
 	FIELD_LIST_OF(FIELD_NAMES, struct engine_take_options, "include", include.items, include.n,
 		      NULL),
 };

@@ -150,6 +150,105 @@ def what_the_caller_may_not_read_is_not_there(w):
     assert b"etc/shadow" in got.err, got
 
 
+class Paused:
+    """A root of old files, of which the background reads none while the gate is there."""
+
+    def __init__(self, w):
+        self.w = w
+        self.top = plant(w.top / "root")
+        (self.top / "data").mkdir()
+        for i in range(40):
+            (self.top / "data" / f"f{i}").write_text(f"file {i}\n" * 100)
+        kind = subprocess.run(["stat", "-f", "-c", "%T", self.top], check=True, stdout=subprocess.PIPE).stdout.decode().strip()
+        if kind not in ("ext2/ext3", "xfs", "btrfs", "tmpfs"):
+            raise Skip(f"on {kind} all files are read at once")
+        time.sleep(0.05)  # a file that changed a moment ago is read at once
+        self.gate = w.top / "gate"
+        self.gate.write_text("0\n")
+        w.env["SNAPCOW_LAZY_PAUSE"] = str(self.gate)
+
+    def events(self, *kinds):
+        lines = self.w.ok("-C", str(self.top), "--json", "events").out.decode().splitlines()
+        return [e["kind"] for e in map(json.loads, lines) if e["kind"] in kinds]
+
+    def status(self):
+        return self.w.ok("-C", str(self.top), "status", "--json").json("snap.status/1")
+
+    def held(self):
+        """Files of the root that cowfsd has open."""
+        pid, = self.w.daemons()
+        return [at for at in map(os.readlink, Path(f"/proc/{pid}/fd").iterdir()) if at.startswith(str(self.top))]
+
+    def wait_for(self, what):
+        until = time.monotonic() + 60
+        while not what():
+            assert time.monotonic() < until, "it never happened"
+            time.sleep(0.02)
+
+
+@live_test
+def nothing_reads_the_rest_of_a_root_after_a_throw_away_run(w):
+    p = Paused(w)
+    got = root_sh(w, "cat /data/f7; echo x > /data/f8; rm /data/f9", str(p.top))
+    assert got["stdout"] == (p.top / "data/f7").read_text(), got
+    assert {c["path"] for c in got["changed"]["paths"]} == {"data/f8", "data/f9"}, got
+    assert p.status()["complete"], p.status()
+    p.wait_for(lambda: p.events("capture-dropped", "captured"))
+    assert p.events("capture-dropped", "captured") == ["capture-dropped"]
+    p.wait_for(lambda: not p.held())
+    # Its automatic snapshot promised what nobody has: it is gone, and others do not wait.
+    assert not w.ok("-C", str(p.top), "-q", "log", "--all").out
+    w.ok("gc", timeout=60)
+    w.ok("check")
+    # The next one, and one whose caller was killed, are no different.
+    assert root_sh(w, "cat /data/f7", str(p.top))["stdout"] == got["stdout"]
+    process = start(w, "--root", "--allow-missing", "pids", str(p.top), "--", "sh", "-c", "echo ready; cat", stdin=subprocess.PIPE)
+    assert line_of(process) == b"ready\n"
+    assert not p.status()["complete"], p.status()
+    process.kill()
+    process.wait()
+    p.wait_for(lambda: p.status()["complete"] and not p.held())
+    # A daemon that died leaves none, either.
+    process = start(w, "--root", "--allow-missing", "pids", str(p.top), "--", "sh", "-c", "echo ready; cat", stdin=subprocess.PIPE)
+    assert line_of(process) == b"ready\n"
+    w.kill_daemon()
+    process.kill()
+    process.wait()
+    w.snap("list")
+    p.wait_for(lambda: p.status()["complete"] and not p.held())
+    assert not w.ok("-C", str(p.top), "-q", "log", "--all").out
+    w.ok("check")
+
+
+@live_test
+def a_capture_goes_on_while_somebody_needs_it(w):
+    """A clone that was kept, and one that was made of the same snapshot."""
+    p = Paused(w)
+    kept = root_sh(w, "echo x > /new", str(p.top), "--keep")["clone"]
+    assert not p.status()["complete"]
+    root_sh(w, "cat /data/f7 > /data/copy", kept)
+    base = w.ok("-C", str(p.top), "status", kept, "--json").json("snap.status/1")["base"]
+    root_sh(w, "true", base)
+    assert not p.status()["complete"], "the clone that was kept has it"
+    w.ok("-C", str(p.top), "clone", "-n", "other", "--from", base)
+    w.ok("-C", str(p.top), "rm", "--force", kept)
+    assert not p.status()["complete"] and not p.events("capture-dropped"), "the other clone has it"
+    there = Path(w.ok("-C", str(p.top), "status", "other", "--json").json("snap.status/1")["path"])
+    assert (there / "data/f9").read_bytes() == (p.top / "data/f9").read_bytes()
+    w.ok("-C", str(p.top), "rm", "--force", "other")
+    assert p.status()["complete"]
+    p.wait_for(lambda: p.events("capture-dropped") and not p.held())
+    kept = root_sh(w, "echo x > /new", str(p.top), "--keep")["clone"]
+    p.gate.unlink()
+    w.ok("gc")
+    assert p.events("capture-dropped", "captured") == ["capture-dropped", "captured"]
+    # With all captured, a run leaves what the next capture is quick by.
+    root_sh(w, "true", str(p.top))
+    w.ok("-C", str(p.top), "rm", "--force", kept)
+    assert len(w.ok("-C", str(p.top), "-q", "log", "--all").out.split()) == 1
+    w.ok("check")
+
+
 @live_test
 def owners_are_recorded_where_there_is_one_id(w):
     """All ways to say chown; and what cannot be done is said to be, so that programs go on."""

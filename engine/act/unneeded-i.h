@@ -1,0 +1,22 @@
+/*
+ * unneeded-i.h - lazy captures that are for clones alone, when the last of these has gone.
+ *
+ * The capture of a whole root for one run would go on for minutes after the run.  It ends instead
+ * (lazy.passing): its record and its snapshot go, and nothing more is read.  If a tag, another clone or a
+ * snapshot of one still names what it promised, it goes on.
+ */
+#pragma once
+
+#include "cowfs/store/catalog-id.h"
+
+struct clone;
+struct host;
+
+/* The snapshot that was captured for a clone; zero if no capture is under way. */
+struct catalog_id unneeded_of(struct host *h, const struct clone *c);
+
+/* The clone is gone; zero: there is nothing to do.  A capture that cannot be ended goes on, with a warning. */
+void unneeded_end(struct host *h, const struct catalog_id *captured);
+
+/* Those that a cowfsd before this one left, before promises_recover() goes on with the others. */
+void unneeded_sweep(struct host *h);

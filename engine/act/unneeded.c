@@ -1,0 +1,100 @@
+#include "engine/act/unneeded-i.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "base/log.h"
+#include "base/vec.h"
+#include "engine/act/forget-i.h"
+#include "engine/host/host-i.h"
+#include "engine/host/promises-i.h"
+
+struct catalog_id unneeded_of(struct host *h, const struct clone *c)
+{
+	CLEANUP(snapshot_done) struct snapshot base = { 0 };
+	struct err ignored = { 0 };
+
+	if (!promises_open(h->promises) || snapshot_get(h->store, &c->base, &base, &ignored) < 0)
+		return (struct catalog_id){ 0 };
+	/* A base with a git directory of the clone's own was made of what was captured. */
+	return base.clone ? base.parent : base.id;
+}
+
+/* host->snapshots held for writing.  1 if it is gone. */
+static int end_locked(struct host *h, const struct lazy *l, struct err *err)
+{
+	CLEANUP(forget_done) struct forget f = { .capture = l };
+	CLEANUP(batch_end_p) struct batch *b = NULL;
+	uint64_t unused;
+	int r = forget_add_id(&f, h->store, &l->snapshot, err);
+
+	r = r < 0 ? r : forget_settle(&f, h->store, NULL, err);
+	if (r < 0 || forget_stays(&f, &l->snapshot))
+		return r < 0 ? r : 0;
+	promises_halt(h->promises, &l->snapshot);
+	r = batch_begin(h->store, &b, err);
+	r = r < 0 ? r : forget_put(&f, b, &unused, err);
+	r = r < 0 ? r : lazy_delete(b, &l->id, err);
+	r = r < 0 ? r : batch_commit(b, BATCH_SAFE, err);
+	return r < 0 ? r : 1;
+}
+
+static void end_one(struct host *h, const struct lazy *l)
+{
+	struct err err = { 0 };
+	int r;
+
+	pthread_rwlock_wrlock(&h->snapshots);
+	r = end_locked(h, l, &err);
+	pthread_rwlock_unlock(&h->snapshots);
+	if (r != 0)
+		promises_resume(h->promises, &l->snapshot, r > 0);
+	if (r < 0)
+		log_warn("a lazy capture that nobody needs: %s, continuing with it", err.msg);
+}
+
+struct passing {
+	const struct catalog_id *captured; /* NULL: any */
+	struct lazy *list;                 /* owned */
+	size_t n, cap;
+};
+
+static void passing_done(struct passing *p)
+{
+	free(p->list);
+}
+
+static int note(const struct lazy *l, void *ctx, struct err *err)
+{
+	struct passing *p = ctx;
+
+	if (l->passing == 0 || l->ended != 0 ||
+	    (p->captured && !catalog_id_same(&l->snapshot, p->captured)))
+		return 0;
+	if (!VEC_ROOM(p->list, p->n, p->cap))
+		return err_nomem(err);
+	p->list[p->n++] = *l;
+	return 0;
+}
+
+static void end_all(struct host *h, const struct catalog_id *captured)
+{
+	CLEANUP(passing_done) struct passing p = { .captured = captured };
+	struct err err = { 0 };
+
+	if (lazy_each(h->store, note, &p, &err) < 0)
+		log_warn("looking for lazy captures: %s, continuing", err.msg);
+	for (size_t i = 0; i < p.n; i++)
+		end_one(h, &p.list[i]);
+}
+
+void unneeded_end(struct host *h, const struct catalog_id *captured)
+{
+	if (!catalog_id_is_zero(captured))
+		end_all(h, captured);
+}
+
+void unneeded_sweep(struct host *h)
+{
+	end_all(h, NULL);
+}
