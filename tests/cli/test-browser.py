@@ -107,6 +107,27 @@ def a_change_is_approved_by_clicking(w):
 
 
 @test
+def a_change_stands_where_it_is_and_not_where_it_goes(w):
+    needs_fuse()
+    file = w.home / ".config" / "snapcow" / "pipeline.yaml"
+    file.parent.mkdir(parents=True)
+    (w.top / "there").mkdir()
+    w.take()
+    for name, approve, status in (("done", "never", 0), ("fix", "always", 14)):
+        file.write_text(f"- stages: [{{name: verified, target: ., approve: {approve}}}, "
+                        f"{{name: staging, target: {w.top / 'there'}, approve: never}}]\n")
+        w.ok("clone", "-n", name)
+        (w.store / "clones" / name / name).write_text("new\n")
+        w.snap("ship", name, "--to", "staging").ends(status)
+    with Server(w) as server:
+        said = browse(server, "board", changes=2)
+    assert list(said["board"]) == ["stage verified", "stage staging"], said
+    for stage, stands, elsewhere in (("stage verified", "fix", "done"), ("stage staging", "done", "fix")):
+        names = said["board"][stage]
+        assert stands in names and elsewhere not in names, said
+
+
+@test
 def a_client_of_agents_shows_an_experiment(w):
     needs_fuse()
     w.take()

@@ -5,6 +5,9 @@ import { id, plain } from "./text.js";
 
 const KINDS = { waiting: "warn", held: "warn", soaking: "warn", rejected: "bad", sick: "bad", undoing: "bad" };
 
+// The stage that a change is in or waits for; of one that has none any more, the last that it passed.
+const standsAt = (c) => c.stage ?? c.receipts.at(-1)?.stage ?? "new";
+
 function Change({ c, go }) {
   const waits = c.waits_for;
   const over = ["shipped", "rejected", "sick"].includes(c.state);
@@ -37,7 +40,7 @@ export function Changes({ news, go }) {
       const columns = new Map(names.map((n) => [n, []]));
 
       for (const c of answer.changes) {
-        const stage = c.to ?? c.stage ?? "new";
+        const stage = standsAt(c);
 
         columns.set(stage, [...(columns.get(stage) ?? []), c]);
       }

@@ -101,6 +101,17 @@ const steps = {
     await page.waitForFunction(() => !document.querySelector("dialog[open]"));
     await page.context().close();
   },
+  // The names of the changes in each column.
+  async board() {
+    const page = await open({});
+
+    await page.goto(plan.url);
+    await page.getByRole("link", { name: "Pipeline" }).click();
+    await page.waitForFunction((n) => document.querySelectorAll(".board .card").length === n, plan.changes);
+    found.said.board = await page.evaluate(() => Object.fromEntries([...document.querySelectorAll(".board section")]
+      .map((s) => [s.ariaLabel, [...s.querySelectorAll(".card strong")].map((c) => c.innerText)])));
+    await page.context().close();
+  },
   // The page of somebody else, in the same browser.
   async stranger() {
     const page = await open({});
