@@ -18,7 +18,7 @@ extern char **environ;
 
 struct ui_args {
 	const char *listen, *socket, *token_file;
-	bool read_only, no_open;
+	bool read_only, open, no_open;
 };
 
 static const struct opt ui_opts[] = {
@@ -28,6 +28,7 @@ static const struct opt ui_opts[] = {
 	OPT_STR(0, "token-file", "FILE", struct ui_args, token_file,
 		"the token is in FILE, or is put there"),
 	OPT_FLAG(0, "read-only", struct ui_args, read_only, "let the page change nothing"),
+	OPT_FLAG(0, "open", struct ui_args, open, "start a browser in any case"),
 	OPT_FLAG(0, "no-open", struct ui_args, no_open, "start no browser"),
 	OPT_END,
 };
@@ -70,58 +71,71 @@ static uint64_t find_newest(void *ctx)
 	return inner_newest(&((struct server *)ctx)->inner);
 }
 
-/* A browser of its own session, so that ^C here does not end it. */
-static void spawn_browser(char *file)
+/* A browser of its own session, so that ^C here does not end it; negative errno. */
+static int spawn_browser(char *file)
 {
 	char program[] = "xdg-open";
 	char *argv[] = { program, file, NULL };
 	posix_spawn_file_actions_t quiet;
 	posix_spawnattr_t how;
 	sigset_t usual;
+	int r = ENOMEM;
 	pid_t pid;
 
 	sigemptyset(&usual);
 	sigaddset(&usual, SIGPIPE);
 	if (posix_spawn_file_actions_init(&quiet) != 0)
-		return;
+		return -r;
 	if (posix_spawnattr_init(&how) == 0) {
 		if (posix_spawn_file_actions_addopen(&quiet, 0, "/dev/null", O_RDONLY, 0) == 0 &&
 		    posix_spawn_file_actions_addopen(&quiet, 1, "/dev/null", O_WRONLY, 0) == 0 &&
 		    posix_spawn_file_actions_addopen(&quiet, 2, "/dev/null", O_WRONLY, 0) == 0 &&
 		    posix_spawnattr_setsigdefault(&how, &usual) == 0 &&
 		    posix_spawnattr_setflags(&how, POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETSID) == 0)
-			IGNORE_RESULT(posix_spawnp(&pid, program, &quiet, &how, argv, environ),
-				      "the address is printed");
+			r = posix_spawnp(&pid, program, &quiet, &how, argv, environ);
 		posix_spawnattr_destroy(&how);
 	}
 	posix_spawn_file_actions_destroy(&quiet);
+	return -r;
 }
 
 /*
  * The arguments of a process can be read by everybody, and those of a browser stay for as long as it
  * runs.  So it gets a file that leads to the address, which only its user can read.
  */
-static void open_browser(struct server *s, const char *url)
+static int open_browser(struct server *s, const char *url)
 {
 	char text[512];
 	AUTO_CLOSE int fd = -1;
-	int n;
+	int n, r;
 
 	snprintf(s->door, sizeof(s->door), "/tmp/snap-ui-XXXXXX.html");
 	fd = mkostemps(s->door, 5, O_CLOEXEC);
 	if (fd < 0) {
+		r = -errno;
 		s->door[0] = '\0';
-		return;
+		return r;
 	}
 	n = snprintf(text, sizeof(text),
 		     "<!doctype html><meta http-equiv=\"refresh\" content=\"0; url=%s\">\n", url);
-	if (fdio_write(fd, text, (size_t)n) >= 0)
-		spawn_browser(s->door);
+	r = fdio_write(fd, text, (size_t)n);
+	return r < 0 ? r : spawn_browser(s->door);
 }
 
-static bool has_desktop(void)
+/* Asked for it is done or said; else where somebody sits at a desktop, and the printed address serves. */
+static void offer_browser(struct server *s, const char *url)
 {
-	return isatty(STDERR_FILENO) && (getenv("DISPLAY") || getenv("WAYLAND_DISPLAY"));
+	const bool has_desktop =
+	    isatty(STDERR_FILENO) && (getenv("DISPLAY") || getenv("WAYLAND_DISPLAY"));
+	int r;
+
+	if (!s->args->open && (s->args->no_open || s->inner.inv->json || !has_desktop))
+		return;
+	r = open_browser(s, url);
+	if (r < 0 && s->args->open)
+		fprintf(stderr,
+			"cannot start a browser by 'xdg-open' (%s): open the address yourself\n",
+			strerror(-r));
 }
 
 static void tell_ready(const char *url, void *ctx)
@@ -148,8 +162,8 @@ static void tell_ready(const char *url, void *ctx)
 		fprintf(stderr, "token  %s\n", s->token);
 	}
 	fflush(inv->out);
-	if (url && !s->args->no_open && !inv->json && has_desktop())
-		open_browser(s, whole);
+	if (url)
+		offer_browser(s, whole);
 }
 
 static int ui_run(struct invocation *inv, struct err *err)
@@ -173,6 +187,9 @@ static int ui_run(struct invocation *inv, struct err *err)
 
 	if (args->listen && args->socket)
 		return err_set(err, -EINVAL, "'--listen' contradicts '--socket'");
+	if (args->open && (args->no_open || args->socket))
+		return err_set(err, -EINVAL, "'--open' contradicts '--%s'",
+			       args->no_open ? "no-open" : "socket");
 	r = args->token_file ? token_from_file(args->token_file, server.token, err)
 			     : token_make(server.token, err);
 	return r < 0 ? r : ui_serve(&options, err);
@@ -188,9 +205,8 @@ const struct command cmd_ui = {
 	    "Serves one page on this machine until ^C: snapshots, clones, runs, experiments, changes "
 	    "on their way and the store, live.  Prints the address; the token behind '#' lets the "
 	    "page in, and whoever has it can do what you can.  Buttons that change something show "
-	    "first what would happen.  GET /metrics answers as 'metrics' does, to whoever brings the "
-	    "token.\n",
-	.examples = "ui\nui --read-only\nui --socket ~/.cache/snap-ui.sock\n",
+	    "first what would happen.  GET /metrics answers as 'metrics' does.\n",
+	.examples = "ui --read-only\nui --socket ~/.cache/snap-ui.sock\n",
 	.no_engine = true,
 	.run = ui_run,
 };

@@ -386,5 +386,32 @@ def a_person_gets_the_address_to_open(w):
     assert said == b"" and process.returncode == 0, said
 
 
+@test
+def a_browser_is_started_where_that_is_asked_for(w):
+    """The test's own xdg-open, which tells what it was given; it gets the token in no argument."""
+    told = w.home / "told"
+    os.mkfifo(told)
+    bin_dir = w.home / "bin"
+    bin_dir.mkdir()
+    (bin_dir / "xdg-open").write_text(f"#!/bin/sh\n{{ echo \"$@\"; cat \"$1\"; }} > {told}\n")
+    (bin_dir / "xdg-open").chmod(0o755)
+    with Server(w, "--open", env={"PATH": f"{bin_dir}:{w.env['PATH']}"}) as server:
+        words, page = told.read_text().split("\n", 1)
+        assert re.fullmatch(r"/tmp/snap-ui-\w{6}\.html", words), words
+        assert f"url={server.url}" in page and server.token in page, page
+        assert Path(words).stat().st_mode & 0o777 == 0o600
+    assert not Path(words).exists()
+    (bin_dir / "xdg-open").unlink()
+    process = subprocess.Popen([SNAP, "ui", "--json", "--open"], cwd=w.project, env={**w.env, "PATH": str(bin_dir)},
+                               stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    process.stdout.readline()
+    said = process.stderr.readline()
+    process.terminate()
+    process.communicate(timeout=30)
+    assert b"xdg-open" in said and b"open the address yourself" in said, said
+    w.snap("ui", "--open", "--no-open").fails(2, "contradicts")
+    w.snap("ui", "--open", "--socket", str(w.home / "x")).fails(2, "contradicts")
+
+
 if __name__ == "__main__":
     sys.exit(main())

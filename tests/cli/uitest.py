@@ -11,7 +11,7 @@ class Server:
     """The program on a port of its own; `told` is what it printed."""
 
     def __init__(self, w, *options, **more):
-        self.process = subprocess.Popen([SNAP, "ui", "--json", "--no-open", *options], cwd=w.project,
+        self.process = subprocess.Popen([SNAP, "ui", "--json", *options], cwd=w.project,
                                         env={**w.env, **more.pop("env", {})}, stdin=subprocess.DEVNULL,
                                         stdout=subprocess.PIPE, stderr=subprocess.PIPE, **more)
         line = self.process.stdout.readline()
