@@ -24,6 +24,7 @@ PROBE = ["/usr/bin/python3", "-B", "/guest/probe.py"]
 PROBE_SECONDS = 900
 AFTER_SECONDS = 180
 INSTALL_SECONDS = 900
+SETTLE_SECONDS = 20
 BUS_TIMEOUT = "SYSTEMD_BUS_TIMEOUT=600"  # systemd-run gives up after 25 s, which a busy machine can take
 LOGIN_PORT = {"root": "hvc1", "u": "hvc2"}
 SETTINGS = json.loads(Path("/guest/settings.json").read_text())
@@ -127,6 +128,31 @@ def probe(one):
     return found
 
 
+def groups_of_runs():
+    return [Path(at, name) for at, names, _ in os.walk("/sys/fs/cgroup") for name in names
+            if name.startswith("snap-run-")]
+
+
+def take_away(group):
+    """So that nobody else is blamed for it; what it was."""
+    unit = quiet("systemctl", "is-active", group.name).strip()
+    try:
+        inside = len((group / "cgroup.procs").read_text().split())
+        quiet("systemctl", "stop", group.name)
+        group.rmdir()
+    except OSError:
+        inside = 0
+    return f"{group} with {inside} processes, its unit {unit}"
+
+
+def left_behind():
+    """Groups of runs that stay; systemd takes a moment to remove those of runs that have ended."""
+    deadline = time.monotonic() + SETTLE_SECONDS
+    while groups_of_runs() and time.monotonic() < deadline:
+        time.sleep(0.5)
+    return [take_away(group) for group in groups_of_runs()]
+
+
 def run_tests(one):
     """The test programs in this situation; a user runs those that are not about becoming one."""
     for test in SETTINGS["tests"]:
@@ -141,9 +167,12 @@ def run_tests(one):
         said = enter(one, [*PROBE, "test", test["name"], str(out)], min(test["timeout"] * 6, seconds_left()))
         one_result = json.loads(out.read_text()) if out.exists() else {
             "name": test["name"], "result": "fails", "why": "it did not end: " + said.strip()[-400:]}
+        clean(one)
+        if left := left_behind():
+            one_result["result"] = "fails"
+            one_result["why"] = f"left behind: {', '.join(left)}; {one_result.get('why', '')}"
         say(f"{one.name}: {test['name']}: {one_result['result']} {one_result.get('why', '')[:200]}"
             f"{one_result.get('output', '')[-3000:] if one_result['result'] == 'fails' else ''}")
-        clean(one)
         yield one_result
 
 
