@@ -286,6 +286,14 @@ void cgroup_nudge(struct cgroup *g)
 	g->spent += now_us() - begun;
 }
 
+void cgroup_await(struct cgroup *g)
+{
+	struct err ignored = { 0 };
+
+	if (g->scope && g->pid > 0)
+		IGNORE_RESULT(scope_wait(g->scope, &ignored), "the run has failed already");
+}
+
 /* The group that the process is in by now, which must be the one that was asked for. */
 static int enter_scope(struct cgroup *g, struct err *why)
 {

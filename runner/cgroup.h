@@ -59,6 +59,12 @@ void cgroup_ask(struct cgroup *g, pid_t pid);
 void cgroup_nudge(struct cgroup *g); /* go on with that, without waiting */
 
 /*
+ * Before the process is killed without cgroup_settle(): wait until systemd has answered.  A process that
+ * is dying cannot be moved, and no error says so: its scope would be active and empty for good.
+ */
+void cgroup_await(struct cgroup *g);
+
+/*
  * Wait until the process is in its groups.  The answer is which limits they hold, CGROUP_ bits,
  * as read back from them; for each that they do not, `why` says why not.
  */

@@ -51,6 +51,8 @@ static void close_trees(struct run *run)
 static void run_done(struct run *run)
 {
 	if (run->init > 0) {
+		if (run->cgroup)
+			cgroup_await(run->cgroup);
 		kill(run->init, SIGKILL);
 		while (waitpid(run->init, NULL, __WALL) < 0 && errno == EINTR)
 			;

@@ -274,6 +274,24 @@ TEST(a_manager_that_does_not_do_it_is_told_of_and_nothing_is_held)
 	fails(MANAGER_LAX, "controller to give");
 }
 
+TEST(a_run_that_is_given_up_waits_until_systemd_has_moved_its_init)
+{
+	struct cgroup *g = NULL;
+	struct err why = { 0 };
+
+	begin_with(MANAGER_OBEYS, 0);
+	CHECK_OK(cgroup_open(&all, &g, &why), &why);
+	cgroup_await(g); /* nobody was asked for anything yet */
+	CHECK(!manager_was_asked());
+	cgroup_ask(g, RUN);
+	cgroup_await(g);
+	CHECK_EQ(cgroupfs_count_below(MANAGER_GROUP), 2);
+	cgroupfs_put("/", RUN);
+	cgroup_close(g);
+	is_as_it_was(LOGIN);
+	manager_stop();
+}
+
 /* --- time ------------------------------------------------------------------------------------ */
 
 static uint64_t told_now;
