@@ -125,8 +125,8 @@ struct engine_firing {
 	char *result;
 	char *why;                   /* a sentence, or NULL */
 	char change[ENGINE_ID_SIZE]; /* that it was shipped as; "": none */
-	bool notified;
-	bool alive; /* a process works on it; not stored */
+	char *told;                  /* what the user heard of it last; NULL: nothing yet */
+	bool alive;                  /* a process works on it; not stored */
 };
 
 void engine_firing_done(struct engine_firing *f);

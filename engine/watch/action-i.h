@@ -17,6 +17,28 @@ struct action {
 /* Sign a failure: the same for failures that say the same, whatever numbers are in it.  `run` NULL: by `why`. */
 void action_sign(struct engine_firing *f, const struct engine_run *run);
 
-/* Tell the user, by a command of theirs, at most once. */
-NODISCARD int action_notify(struct action *a, const struct engine_rules_of_watch *rules,
-			    struct err *err);
+/* --- notify.c ------------------------------------------------------------------------------ */
+
+/* What there is to tell of a firing. */
+struct news {
+	const char *result; /* its own, or where its change stands */
+	const char *stage;  /* of the change, or NULL */
+	char *why;          /* owned; a sentence, or NULL */
+	char *key;          /* owned; names it: what a firing says was told */
+};
+
+/* Tell the user, by the means that the rules name. */
+NODISCARD int notify(const struct engine_firing *f, const struct news *n,
+		     const struct engine_rules_of_watch *rules, struct err *err);
+
+/* --- news.c -------------------------------------------------------------------------------- */
+
+void news_done(struct news *n);
+
+/* 1 if there is something that was not told of the firing; *ret borrows from it and its change. */
+NODISCARD int news_find(const struct engine_firing *f, const struct engine_changes *all,
+			struct news *ret, struct err *err);
+
+/* Tell what is new of a firing that is locked, at most once. */
+NODISCARD int action_tell(struct engine *e, const struct docket_lock *lock, struct engine_firing *f,
+			  const struct engine_rules_of_watch *rules, struct err *err);

@@ -525,7 +525,7 @@ int action_do(struct engine *e, const char *id, struct err *err)
 	if (r >= 0)
 		r = carry_out(&a, err);
 	if (r >= 0)
-		r = action_notify(&a, &rules, err);
+		r = action_tell(e, &a.lock, &f, &rules, err);
 	return r;
 }
 

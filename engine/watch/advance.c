@@ -28,15 +28,12 @@ static uint64_t print_of(const struct engine_change *c)
 }
 
 /* By the clock that the soak counts by, which nobody sets. */
-int advance_is_due(struct engine *e, bool paused, int64_t now, struct advance_due *ret,
-		   struct err *err)
+void advance_is_due(const struct engine_changes *all, bool paused, int64_t now,
+		    struct advance_due *ret)
 {
-	CLEANUP(engine_changes_done) struct engine_changes all = { 0 };
-	int r = changes_alone(e, &all, err);
-
 	*ret = (struct advance_due){ 0 };
-	for (size_t i = 0; r >= 0 && i < all.n; i++) {
-		const struct engine_change *c = &all.list[i];
+	for (size_t i = 0; i < all->n; i++) {
+		const struct engine_change *c = &all->list[i];
 		const int64_t ms = engine_change_due_ms(c);
 		/* Nobody says when another process lets it go. */
 		const int64_t wait = c->alive ? NS_PER_S : ms * NS_PER_MS;
@@ -50,7 +47,6 @@ int advance_is_due(struct engine *e, bool paused, int64_t now, struct advance_du
 		if (!c->alive && ms < 0)
 			ret->others += print_of(c);
 	}
-	return r;
 }
 
 int advance_all(struct engine *e, bool paused, struct err *err)

@@ -127,7 +127,7 @@ static bool is_crowded(const struct engine_rules_of_watch *rules, const struct e
 	for (size_t i = 0; i < all->n; i++) {
 		const struct engine_firing *f = &all->list[i];
 
-		if (!f->alive)
+		if (!f->alive || f->state == ENGINE_FIRING_DONE)
 			continue;
 		running++;
 		if (strcmp(f->rule, rule->name) == 0 ||

@@ -48,12 +48,27 @@ static const struct field firing_list[] = {
 	F(NAME_OR_NULL, result),
 	F(TEXT_OR_NULL, why),
 	F(ID, change),
-	F(BOOL, notified),
+	F(TEXT_OR_NULL, told),
 };
 static const struct fields firing_fields = FIELDS(struct engine_firing, firing_list);
 #undef F
 
-const struct docket_kind firing_kind = { "firings", "firing", 1, &firing_fields };
+/* Version 1 told once, at the end, and did not say what: it is not told again. */
+static void upgrade(struct json j)
+{
+	if (json_get_uint(j, "state") == ENGINE_FIRING_DONE)
+		json_set_text(j, "told", "?");
+	else
+		json_set_null(j, "told");
+}
+
+const struct docket_kind firing_kind = {
+	.dir = "firings",
+	.noun = "firing",
+	.version = 2,
+	.fields = &firing_fields,
+	.upgrade = upgrade,
+};
 
 void engine_firing_done(struct engine_firing *f)
 {

@@ -13,7 +13,7 @@ enum { PLACE_EVENTS, PLACE_CONFIG, PLACE_CLOCK, PLACE_RULES };
 /* How a child ends, beside 0 and (a probe that fails) 1. */
 enum { CHILD_FAILED = 2, CHILD_BUSY };
 
-enum child_kind { CHILD_ACTION, CHILD_ADVANCE, CHILD_PROBE };
+enum child_kind { CHILD_ACTION, CHILD_ADVANCE, CHILD_PROBE, CHILD_TELL };
 
 struct child {
 	pid_t pid;
@@ -48,7 +48,8 @@ struct loop {
 	struct watch_state state;
 	struct watch_control control;
 	struct engine_firings firings;
-	struct files_view view; /* of this round */
+	struct engine_changes changes; /* as the last round found them */
+	struct files_view view;        /* of this round */
 	struct watch_tree *tree;
 	int timer, signals;
 	struct child *children; /* owned */

@@ -39,6 +39,7 @@ static void loop_done(struct loop *l)
 	watch_state_done(&l->state);
 	watch_control_done(&l->control);
 	engine_firings_done(&l->firings);
+	engine_changes_done(&l->changes);
 	files_view_done(&l->view);
 	tree_free(l->tree);
 	cleanup_close(&l->timer);
@@ -336,18 +337,15 @@ static int look_at_firings(struct loop *l, int64_t now, struct err *err)
 	return r;
 }
 
-static int look_at_changes(struct loop *l, int64_t now, struct err *err)
+static int advance(struct loop *l, int64_t now, struct err *err)
 {
 	struct advance_due due;
 	bool others, by_time;
-	int r;
 
 	if (loop_child_is_running(l, CHILD_ADVANCE, "changes") ||
 	    loop_child_is_left_alone(l, "changes"))
 		return 0;
-	r = advance_is_due(l->engine, l->control.paused, now, &due, err);
-	if (r < 0)
-		return r;
+	advance_is_due(&l->changes, l->control.paused, now, &due);
 	wake_at(l, due.next);
 	others = due.others != 0 && due.others != l->print_tried;
 	by_time =
@@ -359,6 +357,28 @@ static int look_at_changes(struct loop *l, int64_t now, struct err *err)
 	l->print_tried = due.others;
 	l->due_tried = due.by_time;
 	return loop_child_start(l, CHILD_ADVANCE, "changes", err);
+}
+
+/* Without rules nobody knows whom to tell. */
+static int tell(struct loop *l, struct err *err)
+{
+	int r = 0;
+
+	if (!l->state.problem && !loop_child_is_running(l, CHILD_TELL, "news") &&
+	    !loop_child_is_left_alone(l, "news"))
+		r = news_is_due(&l->firings, &l->changes, err);
+	return r > 0 ? loop_child_start(l, CHILD_TELL, "news", err) : r;
+}
+
+static int look_at_changes(struct loop *l, int64_t now, struct err *err)
+{
+	int r;
+
+	engine_changes_done(&l->changes);
+	r = changes_alone(l->engine, &l->changes, err);
+	if (r >= 0)
+		r = advance(l, now, err);
+	return r < 0 ? r : tell(l, err);
 }
 
 /* --- the loop ------------------------------------------------------------------------------ */

@@ -55,33 +55,13 @@ void action_sign(struct engine_firing *f, const struct engine_run *run)
 
 /* --- telling the user ---------------------------------------------------------------------- */
 
-/* The same failure as the one before it is no news. */
-static bool is_news(struct engine *e, const struct engine_firing *f)
-{
-	CLEANUP(engine_firings_done) struct engine_firings all = { 0 };
-	struct err ignored = { 0 };
-
-	if (strcmp(f->result, "nothing") == 0)
-		return false;
-	if (*f->signature == '\0' || engine_watch_log(e, &all, &ignored) < 0)
-		return true;
-	for (size_t i = 0; i < all.n; i++) {
-		const struct engine_firing *o = &all.list[i];
-
-		if (strcmp(o->rule, f->rule) == 0 && strcmp(o->id, f->id) != 0 &&
-		    o->state == ENGINE_FIRING_DONE && o->created <= f->created)
-			return strcmp(o->signature, f->signature) != 0;
-	}
-	return true;
-}
-
-static void set_env(const struct engine_firing *f)
+static void set_env(const struct engine_firing *f, const struct news *n)
 {
 	const char *const facts[][2] = {
 		{ "SNAPCOW_WATCH_RULE", f->rule },     { "SNAPCOW_WATCH_PROJECT", f->project },
-		{ "SNAPCOW_WATCH_RESULT", f->result }, { "SNAPCOW_WATCH_WHY", f->why },
+		{ "SNAPCOW_WATCH_RESULT", n->result }, { "SNAPCOW_WATCH_WHY", n->why },
 		{ "SNAPCOW_WATCH_CHANGE", f->change }, { "SNAPCOW_WATCH_CLONE", f->clone },
-		{ "SNAPCOW_WATCH_FIRING", f->id },
+		{ "SNAPCOW_WATCH_STAGE", n->stage },   { "SNAPCOW_WATCH_FIRING", f->id },
 	};
 
 	for (size_t i = 0; i < ARRAY_LEN(facts); i++)
@@ -176,7 +156,8 @@ static int add_option(struct buf *out, const char *name, const void *value, size
  * What curl is to send, as JSON, and where, in a file without a name.  The address is often the only
  * secret that there is, and everybody can read the words of a command.
  */
-static int message_file(const struct engine_firing *f, const char *url, int *ret, struct err *err)
+static int message_file(const struct engine_firing *f, const struct news *n, const char *url,
+			int *ret, struct err *err)
 {
 	CLEANUP(json_done) struct json_doc doc = { 0 };
 	CLEANUP(buf_done) struct buf text = BUF_INIT, lines = BUF_INIT;
@@ -187,8 +168,9 @@ static int message_file(const struct engine_firing *f, const char *url, int *ret
 	json_set_text(j, "firing", f->id);
 	json_set_name(j, "rule", f->rule);
 	json_set_name(j, "project", f->project);
-	json_set_text(j, "result", f->result);
-	json_set_text(j, "why", f->why);
+	json_set_text(j, "result", n->result);
+	json_set_text(j, "why", n->why);
+	json_set_name(j, "stage", n->stage);
 	json_set_text(j, "change", *f->change ? f->change : NULL);
 	json_set_name(j, "clone", f->clone);
 	r = json_append(&doc, &text, err);
@@ -208,7 +190,8 @@ static int message_file(const struct engine_firing *f, const char *url, int *ret
 }
 
 /* To the host that the user's file names and no other: where it is sent on to, it does not go. */
-static int post(const struct engine_firing *f, const char *url, struct err *err)
+static int post(const struct engine_firing *f, const struct news *n, const char *url,
+		struct err *err)
 {
 	const char *const argv[] = { "curl",
 				     "--disable",
@@ -227,7 +210,7 @@ static int post(const struct engine_firing *f, const char *url, struct err *err)
 				     "-",
 				     NULL };
 	AUTO_CLOSE int in = -1;
-	int r = message_file(f, url, &in, err);
+	int r = message_file(f, n, url, &in, err);
 
 	if (r >= 0)
 		r = run_notifier(argv, in, err);
@@ -236,14 +219,14 @@ static int post(const struct engine_firing *f, const char *url, struct err *err)
 	return r < 0 ? r : 0;
 }
 
-static int show(const struct engine_firing *f, struct err *err)
+static int show(const struct engine_firing *f, const struct news *n, struct err *err)
 {
 	AUTO_FREE char *title = NULL, *body = NULL;
 	int r;
 
-	if (asprintf(&title, "%s: %s", f->rule, f->result) < 0)
+	if (asprintf(&title, "%s: %s", f->rule, n->result) < 0)
 		title = NULL;
-	if (asprintf(&body, "%s%s%s", f->project, f->why ? "\n" : "", f->why ? f->why : "") < 0)
+	if (asprintf(&body, "%s%s%s", f->project, n->why ? "\n" : "", n->why ? n->why : "") < 0)
 		body = NULL;
 	if (!title || !body)
 		return err_nomem(err);
@@ -258,25 +241,18 @@ static int show(const struct engine_firing *f, struct err *err)
 	return r < 0 ? r : 0;
 }
 
-int action_notify(struct action *a, const struct engine_rules_of_watch *rules, struct err *err)
+int notify(const struct engine_firing *f, const struct news *n,
+	   const struct engine_rules_of_watch *rules, struct err *err)
 {
-	struct engine_firing *f = a->firing;
-	int r;
+	int r = 0;
 
-	if ((!rules->notify && !rules->notify_post && !rules->notify_desktop) || f->notified ||
-	    !is_news(a->engine, f))
-		return 0;
-	f->notified = true;
-	r = firing_save(a->engine, &a->lock, f, NULL, err);
-	if (r < 0)
-		return r;
-	set_env(f);
+	set_env(f, n);
 	signal(SIGCHLD, SIG_DFL);
 	if (rules->notify)
 		r = run_command(rules->notify, err);
 	if (r >= 0 && rules->notify_post)
-		r = post(f, rules->notify_post, err);
+		r = post(f, n, rules->notify_post, err);
 	if (r >= 0 && rules->notify_desktop)
-		r = show(f, err);
+		r = show(f, n, err);
 	return r;
 }

@@ -212,8 +212,18 @@ struct advance_due {
 	int64_t next;     /* when to look again; 0: none waits so */
 };
 
-NODISCARD int advance_is_due(struct engine *e, bool paused, int64_t now, struct advance_due *ret,
-			     struct err *err);
+void advance_is_due(const struct engine_changes *all, bool paused, int64_t now,
+		    struct advance_due *ret);
+
+/* --- news.c -------------------------------------------------------------------------------- */
+
+/* 1 if there is something to tell of one of them, whose changes are among `all`. */
+NODISCARD int news_is_due(const struct engine_firings *firings, const struct engine_changes *all,
+			  struct err *err);
+
+/* Tell it: what became of each, once. */
+NODISCARD int news_tell(struct engine *e, const struct engine_firings *firings,
+			const struct engine_changes *all, struct err *err);
 
 /* --- files.c ------------------------------------------------------------------------------- */
 

@@ -3,6 +3,7 @@
 import http.server
 import json
 import os
+import pwd
 import shutil
 import signal
 import subprocess
@@ -756,6 +757,77 @@ def what_was_done_is_posted_and_shown(w: World):
     for bad in ("{post: 'ftp://x/y'}", "{post: 'https://u:p@x/y'}", "{desktop: maybe}", "{mail: x}"):
         rules(w, "name: a, on: fire, run: 'true'", top=f"notify: {bad}\n")
         assert "watch.yaml:1" in status(w)["problem"], bad
+
+
+@test
+def what_becomes_of_a_change_is_told_once_each_time_it_stands(w: World):
+    told, ill, staging = w.home / "told", w.home / "ill", w.top / "staging"
+    clock = Clock(w)
+    put(staging / "README.md")
+    stages(w, "{name: dev, target: ., approvers: [" + pwd.getpwuid(os.getuid()).pw_name + "]}",
+           f"{{name: staging, target: {staging}, soak: 30m, health: ['test ! -e {ill}'], health_every: 10m, on_failure: undo-all}}")
+    # Who tells it dies after that, each time.
+    top = f"notify: echo $SNAPCOW_WATCH_RULE $SNAPCOW_WATCH_RESULT $SNAPCOW_WATCH_STAGE - $SNAPCOW_WATCH_WHY >> {told}; kill -9 $PPID\n"
+    rules(w, "name: ask, on: fire, run: date +%N > a.txt, then: ship", "name: far, on: fire, run: date +%N > b.txt, then: ship, to: dev",
+          "name: no, on: fire, run: echo > c.txt, then: ship", top=top)
+    config(w, "policy.yaml", "- {name: far, who: ['watch:far'], then: land}\n- {name: no, who: ['watch:no'], then: refuse}\n"
+                             "- {name: asks, paths: ['a.txt'], then: approve}\n")
+
+    def news():
+        once(w)
+        once(w)
+        got = told.read_text().splitlines() if told.exists() else []
+        told.unlink(missing_ok=True)
+        return got
+
+    def change(rule):
+        return next(c["change"] for c in status(w)["changes"] if c["who"] == f"watch:{rule}")
+
+    fire(w, "far")
+    assert news() == ["far shipped dev - it landed on stage 'dev'"]
+    fire(w, "no")
+    assert news() == ["no held dev - it is held at stage 'dev': the rule 'no' refuses it"]
+    fire(w, "ask")
+    line, = news()
+    assert line.startswith("ask waiting dev - its stage 'dev' waits for '") and "the rule 'asks' asks for a person (snap approve " in line, line
+    assert news() == [], "nothing new"
+    w.ok("approve", change("ask"))
+    line, = news()
+    assert line.startswith("ask waiting staging - it landed on stage 'dev', and stage 'staging' waits for the owner of the store: "), line
+    w.ok("approve", change("ask"))
+    assert news() == ["ask soaking staging - it landed on stage 'staging' and is watched there"]
+    ill.touch()
+    clock.forward(10 * MINUTE)
+    assert news() == [f"ask sick staging - not healthy on 'staging': 'test ! -e {ill}' ended with 1; "
+                      "taken back from stage 'staging' and stage 'dev'"]
+    ill.unlink()
+    fire(w, "ask")
+    assert len(news()) == 1
+    w.ok("reject", change("ask"), "-m", "not now")
+    line, = news()
+    assert line.startswith("ask rejected dev - rejected by ") and line.endswith(": not now"), line
+    clock.forward(10 * MINUTE)
+    assert news() == []
+
+
+@test
+def a_firing_whose_process_died_before_it_told_is_told_by_the_next(w: World):
+    told = w.home / "told"
+    rules(w, "name: a, on: fire, run: echo > a.txt, then: keep", top=f"notify: echo $SNAPCOW_WATCH_RESULT >> {told}\n")
+    fire(w, "a")
+    once(w)
+    state, = (w.store / "firings").glob("*/state.json")
+    got = json.loads(state.read_text())
+    assert told.read_text() == "kept\n" and got["told"] == "kept", got
+    state.write_text(json.dumps({**got, "told": None}))
+    once(w)
+    once(w)
+    assert told.read_text() == "kept\n" * 2
+    # One of an earlier version told it, and did not say so in these words.
+    del got["told"]
+    state.write_text(json.dumps({**got, "version": 1, "notified": True}))
+    once(w)
+    assert told.read_text() == "kept\n" * 2
 
 
 @test
