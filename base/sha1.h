@@ -8,14 +8,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/blocks.h"
-
 #define SHA1_SIZE     20
 #define SHA1_HEX_SIZE (2 * SHA1_SIZE + 1)
 
 struct sha1 {
-	uint32_t h[5];
-	struct blocks blocks;
+	uint64_t state[16]; /* the library's */
 };
 
 void sha1_begin(struct sha1 *s);

@@ -6,14 +6,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/blocks.h"
-
 #define SHA256_SIZE     32
 #define SHA256_HEX_SIZE (2 * SHA256_SIZE + 1)
 
 struct sha256 {
-	uint32_t h[8];
-	struct blocks blocks;
+	uint64_t state[16]; /* the library's */
 };
 
 void sha256_begin(struct sha256 *s);

@@ -359,11 +359,6 @@ void sys_read_ahead(int fd, off_t len)
 	IGNORE_RESULT(fcntl(fd, F_RDADVISE, &wanted), "then it is read when it is wanted");
 }
 
-bool sys_has_sha(void)
-{
-	return true; /* only builds for arm64 ask, and each of those has them */
-}
-
 unsigned sys_processors(void)
 {
 	const long n = sysconf(_SC_NPROCESSORS_ONLN);

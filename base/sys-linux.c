@@ -450,17 +450,6 @@ void sys_read_ahead(int fd, off_t len)
 		      "then it is read when it is wanted");
 }
 
-bool sys_has_sha(void)
-{
-#ifdef HWCAP_SHA2
-	const unsigned long both = HWCAP_SHA1 | HWCAP_SHA2;
-
-	return (getauxval(AT_HWCAP) & both) == both;
-#else
-	return false;
-#endif
-}
-
 unsigned sys_processors(void)
 {
 	cpu_set_t set;

@@ -247,9 +247,6 @@ int sys_cond_wait_until(pthread_cond_t *cond, pthread_mutex_t *lock, const struc
 /* Have the first `len` bytes of a file read while we do something else, if the system likes. */
 void sys_read_ahead(int fd, off_t len);
 
-/* The processor has instructions for SHA-1 and SHA-256 that a build may use. */
-bool sys_has_sha(void);
-
 unsigned sys_processors(void); /* that this process may use; at least 1 */
 
 /*

@@ -89,7 +89,6 @@ KNOWN = {
 # (file, file): a call back that closes a circle between two files of one folder, and why it is so all
 # the same.  The list may only become shorter: any other circle is refused.
 BACK = {
-    ("base/sha256-arm.c", "base/sha256.c"): "both use one table of constants",
     ("cli/cmd/inner.c", "cli/main/line.c"): "what a server runs is a whole command line",
     ("cli/complete/bash.c", "cli/main/line.c"): "it prints the table that it is in",
     ("cli/complete/fish.c", "cli/main/line.c"): "it prints the table that it is in",
@@ -144,6 +143,7 @@ OWNER = {
     r"(xxhash|xxh3|xxh_\w+)\.h": "cowfs/store",
     r"(json-c/.+|json|json_\w+)\.h": "base",
     r"(libfyaml/.+|libfyaml)\.h": "base",
+    r"nettle/.+\.h": "base",
     r"(fuse3?/.+|fuse|fuse_\w+)\.h": "cowfs/fuse",
     r"(archive|archive_entry)\.h": "image",
     r"(git2/.+|git2)\.h": "snapshot",

@@ -17,7 +17,7 @@ packages_names() {
 	build)
 		# gcc only recommends libc6-dev, and recommended packages are left out.
 		echo gcc libc6-dev meson ninja-build 'pkg-config|pkgconf' libfuse3-dev fuse3 \
-			libarchive-dev libcurl4-gnutls-dev libgit2-dev libgnutls28-dev libmicrohttpd-dev libnats-dev libseccomp-dev libsystemd-dev libxxhash-dev libsqlite3-dev libzstd-dev libjson-c-dev \
+			libarchive-dev libcurl4-gnutls-dev libgit2-dev libgnutls28-dev libmicrohttpd-dev libnats-dev libseccomp-dev libsystemd-dev libxxhash-dev libsqlite3-dev libzstd-dev libjson-c-dev nettle-dev \
 			zlib1g-dev libfyaml-dev scdoc python3
 		;;
 	test) echo libcmocka-dev python3 python3-jsonschema sqlite3 acl git curl openssl iproute2 clang 'clang-format-14|clang-format' ;;
@@ -46,7 +46,7 @@ packages_commands() {
 
 packages_modules() {
 	case $1 in
-	build) echo fuse3 libarchive libcurl gnutls libgit2 libmicrohttpd libseccomp libsystemd libxxhash sqlite3 libzstd json-c zlib libfyaml ;;
+	build) echo fuse3 libarchive libcurl gnutls libgit2 libmicrohttpd libseccomp libsystemd libxxhash sqlite3 libzstd json-c nettle zlib libfyaml ;;
 	test) echo cmocka ;;
 	esac
 }
