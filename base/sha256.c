@@ -2,6 +2,7 @@
 
 #include <nettle/sha2.h>
 
+#include "base/hex.h"
 #include "base/nettle-i.h"
 
 _Static_assert(sizeof(struct sha256_ctx) <= sizeof(struct sha256), "grow struct sha256");
@@ -25,4 +26,21 @@ void sha256_add(struct sha256 *s, const void *data, size_t len)
 void sha256_end(struct sha256 *s, uint8_t digest[SHA256_SIZE])
 {
 	NETTLE_END(sha256_digest, state_of(s), digest, SHA256_SIZE);
+}
+
+char *sha256_end_hex(struct sha256 *s, char hex[SHA256_HEX_SIZE])
+{
+	uint8_t digest[SHA256_SIZE];
+
+	sha256_end(s, digest);
+	return hex_encode(digest, sizeof(digest), hex);
+}
+
+void sha256_of(const void *data, size_t len, uint8_t digest[SHA256_SIZE])
+{
+	struct sha256 s;
+
+	sha256_begin(&s);
+	sha256_add(&s, data, len);
+	sha256_end(&s, digest);
 }

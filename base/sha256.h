@@ -1,5 +1,5 @@
 /*
- * sha256.h - SHA-256 in pieces, for digests that others rely on: no two contents with one are known.
+ * sha256.h - SHA-256, for digests that others rely on: no two contents with one are known.
  */
 #pragma once
 
@@ -13,6 +13,11 @@ struct sha256 {
 	uint64_t state[16]; /* the library's */
 };
 
+/* In pieces.  Either end may be the only one; `hex` is returned. */
 void sha256_begin(struct sha256 *s);
 void sha256_add(struct sha256 *s, const void *data, size_t len);
 void sha256_end(struct sha256 *s, uint8_t digest[SHA256_SIZE]);
+char *sha256_end_hex(struct sha256 *s, char hex[SHA256_HEX_SIZE]);
+
+/* Of bytes that are all there. */
+void sha256_of(const void *data, size_t len, uint8_t digest[SHA256_SIZE]);

@@ -8,7 +8,6 @@
 
 #include "base/cleanup.h"
 #include "base/fdio.h"
-#include "base/hex.h"
 #include "image/oci.h"
 
 #define MANIFEST "application/vnd.oci.image.manifest.v1+json"
@@ -58,12 +57,9 @@ int oci_writer_add(struct oci_writer *w, const void *data, size_t len, struct er
 
 int oci_writer_keep(struct oci_writer *w, struct oci_blob *ret, struct err *err)
 {
-	uint8_t digest[SHA256_SIZE];
 	char hex[SHA256_HEX_SIZE], path[32 + SHA256_HEX_SIZE];
 
-	sha256_end(&w->sum, digest);
-	hex_encode(digest, sizeof(digest), hex);
-	snprintf(path, sizeof(path), BLOBS "/%s", hex);
+	snprintf(path, sizeof(path), BLOBS "/%s", sha256_end_hex(&w->sum, hex));
 	/* What has that name already holds the same. */
 	if (fsync(w->fd) < 0 || renameat(w->dir, w->temp, w->dir, path) < 0)
 		return err_sys(err, "'%s' of the layout", path);

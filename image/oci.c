@@ -11,7 +11,6 @@
 
 #include "base/cleanup.h"
 #include "base/fdio.h"
-#include "base/hex.h"
 
 #define DEPTH_MAX 4 /* of an index in an index */
 #define READ_SIZE ((size_t)256 << 10)
@@ -79,12 +78,9 @@ static int open_blob(int dir, const struct oci_blob *b, int *ret, struct err *er
 
 static int check_sum(struct sha256 *sum, const struct oci_blob *b, struct err *err)
 {
-	uint8_t digest[SHA256_SIZE];
 	char hex[SHA256_HEX_SIZE];
 
-	sha256_end(sum, digest);
-	hex_encode(digest, sizeof(digest), hex);
-	if (strcmp(hex, b->digest + 7) == 0)
+	if (strcmp(sha256_end_hex(sum, hex), b->digest + 7) == 0)
 		return 0;
 	return err_set(err, -EBADMSG, "blob %s holds bytes whose digest is sha256:%s", b->digest,
 		       hex);

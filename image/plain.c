@@ -3,7 +3,6 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "base/hex.h"
 #include "image/gunzip.h"
 
 struct plain {
@@ -114,7 +113,6 @@ ssize_t plain_read(void *ctx, const void **ret, struct err *err)
 
 int plain_end(struct plain *p, char hex[static SHA256_HEX_SIZE], struct err *err)
 {
-	uint8_t digest[SHA256_SIZE];
 	const void *rest;
 	size_t tail = 0;
 	ssize_t n;
@@ -129,7 +127,6 @@ int plain_end(struct plain *p, char hex[static SHA256_HEX_SIZE], struct err *err
 	}
 	if (n < 0)
 		return (int)n;
-	sha256_end(&p->sum, digest);
-	hex_encode(digest, sizeof(digest), hex);
+	sha256_end_hex(&p->sum, hex);
 	return 0;
 }

@@ -51,15 +51,12 @@ static void set_ids(struct json j, const struct engine_run *run)
 	char trace[TRACEPARENT_SIZE], parent[TRACEPARENT_SPAN_LEN + 1] = "";
 	char hex[SHA256_HEX_SIZE];
 	uint8_t digest[SHA256_SIZE];
-	struct sha256 sum;
 
 	if (*run->trace != '\0') {
 		memcpy(trace, run->trace, sizeof(trace));
 		memcpy(parent, trace + TRACEPARENT_SPAN, TRACEPARENT_SPAN_LEN);
 	} else {
-		sha256_begin(&sum);
-		sha256_add(&sum, run->id, strlen(run->id));
-		sha256_end(&sum, digest);
+		sha256_of(run->id, strlen(run->id), digest);
 		hex_encode(digest, sizeof(digest), hex);
 		snprintf(trace, sizeof(trace), "00-%.32s-%016d-01", hex, 0);
 	}

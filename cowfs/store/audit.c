@@ -5,7 +5,6 @@
 #include <string.h>
 #include <time.h>
 
-#include "base/hex.h"
 #include "base/le.h"
 #include "base/map.h"
 #include "base/vec.h"
@@ -17,20 +16,13 @@
 #define NAME_SIZE  17
 #define NUMBER_MAX (UINT64_C(1) << 62)
 
-static void hex_of(const uint8_t sum[SHA256_SIZE], char hex[SHA256_HEX_SIZE])
-{
-	hex_encode(sum, SHA256_SIZE, hex);
-}
-
 static void sum_value(const struct ref *ref, char hex[SHA256_HEX_SIZE])
 {
-	uint8_t sum[SHA256_SIZE];
 	struct sha256 s;
 
 	sha256_begin(&s);
 	sha256_add(&s, ref->value, ref->value_len);
-	sha256_end(&s, sum);
-	hex_of(sum, hex);
+	sha256_end_hex(&s, hex);
 }
 
 static void add_number(struct sha256 *s, uint64_t n)
@@ -52,7 +44,6 @@ static void add_text(struct sha256 *s, const char *text)
 
 static void digest_of(const struct audit *a, char hex[SHA256_HEX_SIZE])
 {
-	uint8_t sum[SHA256_SIZE];
 	struct sha256 s;
 
 	sha256_begin(&s);
@@ -64,8 +55,7 @@ static void digest_of(const struct audit *a, char hex[SHA256_HEX_SIZE])
 	add_text(&s, a->subject);
 	add_text(&s, a->sha256);
 	add_text(&s, a->before);
-	sha256_end(&s, sum);
-	hex_of(sum, hex);
+	sha256_end_hex(&s, hex);
 }
 
 /* --- adding ----------------------------------------------------------------------------- */

@@ -147,7 +147,6 @@ static int sum_entry(struct saving *s, const struct tree_entry *e, const char *p
 {
 	char hex[SHA256_HEX_SIZE] = "-", head[SHA256_HEX_SIZE + 32];
 	uint8_t digest[SHA256_SIZE];
-	struct sha256 sum;
 	int r = task_wanted(s->task, err), len;
 
 	if (r < 0)
@@ -155,9 +154,7 @@ static int sum_entry(struct saving *s, const struct tree_entry *e, const char *p
 	if (S_ISREG(e->mode)) {
 		r = content_sum(s->store, e, digest, err);
 	} else if (S_ISLNK(e->mode)) {
-		sha256_begin(&sum);
-		sha256_add(&sum, e->target, e->target_len);
-		sha256_end(&sum, digest);
+		sha256_of(e->target, e->target_len, digest);
 	}
 	if (r < 0)
 		return err_wrap(err, r, "'%s'", path);
@@ -193,16 +190,13 @@ static int sum_tree(struct saving *s, const struct object_id *dir, const char *p
 
 static int sum_up(struct saving *s, struct err *err)
 {
-	uint8_t digest[SHA256_SIZE];
 	int r;
 
 	sha256_begin(&s->sum);
 	r = sum_tree(s, &s->root.top.id, "", 0, err);
 	if (r < 0)
 		return r;
-	sha256_end(&s->sum, digest);
-	hex_encode(digest, sizeof(digest), s->hex);
-	s->record.sha256 = s->hex;
+	s->record.sha256 = sha256_end_hex(&s->sum, s->hex);
 	return 0;
 }
 

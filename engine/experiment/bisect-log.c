@@ -10,7 +10,6 @@
 #include <unistd.h>
 
 #include "base/fdio.h"
-#include "base/hex.h"
 #include "base/sha256.h"
 #include "base/sys.h"
 #include "engine/experiment/bisect-i.h"
@@ -30,17 +29,14 @@ static void write_head(const struct bisecting *b, char text[HEAD_MAX])
 {
 	const char *const *argv = b->options->run->argv;
 	const struct engine_bisect *res = &b->result;
-	uint8_t digest[SHA256_SIZE];
 	char hex[SHA256_HEX_SIZE];
 	struct sha256 sum;
 
 	sha256_begin(&sum);
 	for (size_t i = 0; argv[i]; i++)
 		sha256_add(&sum, argv[i], strlen(argv[i]) + 1);
-	sha256_end(&sum, digest);
-	hex_encode(digest, sizeof(digest), hex);
 	snprintf(text, HEAD_MAX, "# snap bisect %s %s %s\n", res->list[0].id,
-		 res->list[res->n - 1].id, hex);
+		 res->list[res->n - 1].id, sha256_end_hex(&sum, hex));
 }
 
 static enum engine_verdict read_word(const char *line, size_t len)

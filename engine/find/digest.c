@@ -36,15 +36,12 @@ static int sum_file(struct digesting *d, const struct plan_step *s, uint8_t dige
 static int sum_up(struct digesting *d, const struct plan_step *s, char hex[SHA256_HEX_SIZE])
 {
 	uint8_t digest[SHA256_SIZE];
-	struct sha256 sum;
 	int r = 0;
 
 	if (S_ISREG(s->after.mode)) {
 		r = sum_file(d, s, digest);
 	} else if (S_ISLNK(s->after.mode)) {
-		sha256_begin(&sum);
-		sha256_add(&sum, s->after.target, s->after.target_len);
-		sha256_end(&sum, digest);
+		sha256_of(s->after.target, s->after.target_len, digest);
 	} else {
 		return snprintf(hex, SHA256_HEX_SIZE, "-") < 0;
 	}
@@ -91,15 +88,13 @@ int digest_sum_rest(struct store *s, struct plan *plan, struct err *err)
 int digest_plan(struct store *s, const struct plan *plan, char hex[65], struct err *err)
 {
 	struct digesting d = { .store = s, .plan = plan, .err = err };
-	uint8_t digest[SHA256_SIZE];
 	int r;
 
 	sha256_begin(&d.all);
 	r = plan_each(plan, add_step, &d);
 	if (r < 0)
 		return r;
-	sha256_end(&d.all, digest);
-	hex_encode(digest, sizeof(digest), hex);
+	sha256_end_hex(&d.all, hex);
 	return 0;
 }
 
@@ -158,12 +153,10 @@ static void outline_steps(struct sha256 *sum, const struct plan_step *steps, siz
 
 void digest_outline(const struct plan *plan, char hex[65])
 {
-	uint8_t digest[SHA256_SIZE];
 	struct sha256 sum;
 
 	sha256_begin(&sum);
 	outline_steps(&sum, plan->dirs, plan->n_dirs);
 	outline_steps(&sum, plan->files, plan->n_files);
-	sha256_end(&sum, digest);
-	hex_encode(digest, sizeof(digest), hex);
+	sha256_end_hex(&sum, hex);
 }

@@ -11,7 +11,6 @@
 #include <unistd.h>
 
 #include "base/fdio.h"
-#include "base/hex.h"
 #include "base/log.h"
 #include "base/path.h"
 #include "base/sys.h"
@@ -109,13 +108,11 @@ static int lock_log(struct writing *w, const char *store, const char *log, struc
 
 void event_digest(const void *line, size_t len, char hex[SHA256_HEX_SIZE])
 {
-	uint8_t sum[SHA256_SIZE];
 	struct sha256 s;
 
 	sha256_begin(&s);
 	sha256_add(&s, line, len);
-	sha256_end(&s, sum);
-	hex_encode(sum, sizeof(sum), hex);
+	sha256_end_hex(&s, hex);
 }
 
 #define HEAD_FORM "%016" PRIx64 " %016" PRIx64 " %s\n"

@@ -6,7 +6,6 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "base/hex.h"
 #include "base/json.h"
 #include "base/le.h"
 #include "base/vec.h"
@@ -294,7 +293,6 @@ static void add_side(struct sha256 *sum, const struct merge_side *side)
 
 size_t resolve_versions(const struct merge_conflict *list, size_t n, char hex[SHA256_HEX_SIZE])
 {
-	uint8_t digest[SHA256_SIZE];
 	struct sha256 sum;
 	size_t i = 0;
 
@@ -307,8 +305,7 @@ size_t resolve_versions(const struct merge_conflict *list, size_t n, char hex[SH
 		add_side(&sum, &list[i].ours);
 		add_side(&sum, &list[i].theirs);
 	}
-	sha256_end(&sum, digest);
-	hex_encode(digest, sizeof(digest), hex);
+	sha256_end_hex(&sum, hex);
 	return i;
 }
 

@@ -189,7 +189,6 @@ int run_record_digest(const char *store, const char *id, char hex[SHA256_HEX_SIZ
 {
 	AUTO_FREE char *path = run_record_path(store, id, endings[RECORD]);
 	CLEANUP(buf_done) struct buf bytes = BUF_INIT;
-	uint8_t sum[SHA256_SIZE];
 	struct sha256 s;
 	int r = path ? fdio_read_file(AT_FDCWD, path, DIGEST_MAX, &bytes, NULL) : -ENOMEM;
 
@@ -197,8 +196,7 @@ int run_record_digest(const char *store, const char *id, char hex[SHA256_HEX_SIZ
 		return r;
 	sha256_begin(&s);
 	sha256_add(&s, bytes.data, bytes.len);
-	sha256_end(&s, sum);
-	hex_encode(sum, sizeof(sum), hex);
+	sha256_end_hex(&s, hex);
 	return 0;
 }
 

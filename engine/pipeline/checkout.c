@@ -38,11 +38,8 @@ static char *checkout_dir(const struct engine *e, const char *target)
 {
 	uint8_t digest[SHA256_SIZE];
 	char name[17], *dir = NULL;
-	struct sha256 sum;
 
-	sha256_begin(&sum);
-	sha256_add(&sum, target, strlen(target));
-	sha256_end(&sum, digest);
+	sha256_of(target, strlen(target), digest);
 	hex_encode(digest, 8, name);
 	return asprintf(&dir, "%s.branches/%s", e->store_path, name) < 0 ? NULL : dir;
 }

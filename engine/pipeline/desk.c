@@ -132,12 +132,9 @@ static int open_place(struct engine_desk *d, const char *dir, struct err *err)
 static int listen_there(struct engine_desk *d, const char *dir, struct err *err)
 {
 	uint8_t digest[SHA256_SIZE];
-	struct sha256 sum;
 	int r;
 
-	sha256_begin(&sum);
-	sha256_add(&sum, d->engine->store_path, strlen(d->engine->store_path));
-	sha256_end(&sum, digest);
+	sha256_of(d->engine->store_path, strlen(d->engine->store_path), digest);
 	hex_encode(digest, 4, d->name);
 	strcat(d->name, ".sock");
 	d->address = path_join(dir, d->name);

@@ -4,7 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/hex.h"
 #include "base/sha256.h"
 #include "engine/api/receipts.h"
 #include "engine/find/digest-i.h"
@@ -29,7 +28,6 @@ static void add_number(struct sha256 *sum, int64_t n)
 void verify_link(const struct engine_change *c, size_t i, char ret[65])
 {
 	const struct engine_passed *p = &c->passed[i];
-	uint8_t digest[SHA256_SIZE];
 	struct sha256 sum;
 
 	sha256_begin(&sum);
@@ -52,8 +50,7 @@ void verify_link(const struct engine_change *c, size_t i, char ret[65])
 		add_number(&sum, p->checks[k].exit_code);
 		add_text(&sum, p->checks[k].run);
 	}
-	sha256_end(&sum, digest);
-	hex_encode(digest, sizeof(digest), ret);
+	sha256_end_hex(&sum, ret);
 }
 
 /* --- receipts of landings ------------------------------------------------------------------ */

@@ -12,7 +12,6 @@
 
 #include "base/cleanup.h"
 #include "base/fdio.h"
-#include "base/hex.h"
 #include "base/sys.h"
 #include "image/unpack.h"
 #include "runner/confine.h"
@@ -62,7 +61,6 @@ static ssize_t read_input(void *ctx, const void **ret, struct err *err)
 /* It was verified before; this is what was parsed. */
 static int check_digest(struct input *in, struct err *err)
 {
-	uint8_t digest[SHA256_SIZE];
 	char hex[SHA256_HEX_SIZE];
 	const void *rest;
 	ssize_t n;
@@ -72,8 +70,7 @@ static int check_digest(struct input *in, struct err *err)
 	while (n > 0);
 	if (n < 0)
 		return (int)n;
-	sha256_end(&in->sum, digest);
-	hex_encode(digest, sizeof(digest), hex);
+	sha256_end_hex(&in->sum, hex);
 	if (in->layer->digest && strcmp(hex, in->layer->digest) != 0)
 		return err_set(err, -EBADMSG, "layer sha256:%s changed while it was read",
 			       in->layer->digest);

@@ -70,15 +70,12 @@ static struct content content_of(const struct tree_entry *e)
 {
 	struct content c = { .form = CONTENT_HOLE };
 	uint8_t sum[SHA256_SIZE];
-	struct sha256 target;
 
 	if (S_ISREG(e->mode))
 		return tree_entry_content(e);
 	c.size = e->rdev;
 	if (S_ISLNK(e->mode)) {
-		sha256_begin(&target);
-		sha256_add(&target, e->target, e->target_len);
-		sha256_end(&target, sum);
+		sha256_of(e->target, e->target_len, sum);
 		memcpy(c.id.b, sum, sizeof(c.id.b));
 	}
 	return c;

@@ -35,12 +35,9 @@ int digest_parse(const char *text, struct digest *ret)
 
 struct digest digest_of(const void *bytes, size_t len)
 {
-	struct sha256 sha;
 	struct digest d;
 
-	sha256_begin(&sha);
-	sha256_add(&sha, bytes, len);
-	sha256_end(&sha, d.b);
+	sha256_of(bytes, len, d.b);
 	return d;
 }
 

@@ -12,7 +12,6 @@
 
 #include "base/cleanup.h"
 #include "base/fdio.h"
-#include "base/hex.h"
 #include "base/sha256.h"
 #include "base/sys.h"
 #include "cli/mcp/answer.h"
@@ -209,14 +208,12 @@ static struct json capabilities_of(const struct rpc_message *m)
 static void make_state(const char *name, size_t round, char state[STATE_SIZE])
 {
 	struct sha256 sum;
-	uint8_t digest[SHA256_SIZE];
 
 	sha256_begin(&sum);
 	sha256_add(&sum, secret, sizeof(secret));
 	sha256_add(&sum, &round, sizeof(round));
 	sha256_add(&sum, name, strlen(name));
-	sha256_end(&sum, digest);
-	hex_encode(digest, sizeof(digest), state);
+	sha256_end_hex(&sum, state);
 }
 
 /* Which round the request answers; -1: none yet, -2: its state is not one of ours. */
