@@ -1,7 +1,6 @@
 /*
  * The daemon and its parent, the keeper (keeper.h), are this program under other names.  The keeper is
- * started through an intermediate process that ends at once, so it is nobody's child and cannot get a
- * terminal.
+ * a detached process (detach-i.h).
  *
  * Exactly one struct err comes down a pipe: code 0 means ready, and its sentence, if any, is for the
  * user.  If cowfsd dies first, the pipe just closes.  Under systemd the keeper holds the pipe, too,
@@ -14,7 +13,6 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/fdio.h"
@@ -24,6 +22,7 @@
 #include "engine/api/daemon.h"
 #include "engine/api/keeper.h"
 #include "engine/ask/ask-i.h"
+#include "engine/ask/detach-i.h"
 
 #define READY_MAX_MS 60000 /* after a crash there may be many clones to mount */
 #define MOVED_MAX_MS 5000  /* then we go on without systemd's answer */
@@ -62,29 +61,17 @@ NORETURN static void become(const char *self, char *const argv[], int log_fd, in
 	fail(DAEMON_READY_FD, self);
 }
 
-static int spawn(const char *self, char *const argv[], int log_fd, int ready_fd, int lock_fd,
-		 struct err *err)
+struct keeper {
+	const char *self;
+	char *const *argv;
+	int log_fd, ready_fd, lock_fd;
+};
+
+NORETURN static void become_keeper(void *ctx)
 {
-	pid_t between = fork();
-	int status;
+	const struct keeper *k = ctx;
 
-	if (between < 0)
-		return err_sys(err, "cannot start cowfsd");
-	if (between == 0) {
-		pid_t child;
-
-		setsid();
-		child = fork();
-		if (child < 0)
-			fail(ready_fd, "making a process");
-		if (child == 0)
-			become(self, argv, log_fd, ready_fd, lock_fd, -1);
-		_exit(0);
-	}
-	while (waitpid(between, &status, 0) < 0)
-		if (errno != EINTR)
-			return err_sys(err, "cannot start cowfsd");
-	return 0;
+	become(k->self, k->argv, k->log_fd, k->ready_fd, k->lock_fd, -1);
 }
 
 /* Wait for data or the end; false if neither came in time. */
@@ -129,6 +116,7 @@ int launch_daemon(const char *store, bool create, int lock_fd, struct err *err)
 	char name[] = KEEPER_NAME, create_arg[] = "--create";
 	char *argv[] = { name, store_arg, create ? create_arg : NULL, NULL };
 	AUTO_CLOSE int log_fd = -1, from = -1, to = -1;
+	struct keeper keeper = { .self = self, .argv = argv, .lock_fd = lock_fd };
 	int fds[2], r;
 
 	if (!log || !store_arg)
@@ -137,13 +125,14 @@ int launch_daemon(const char *store, bool create, int lock_fd, struct err *err)
 		return err_set(err, -ENOTSUP,
 			       "cannot start cowfsd: this program does not find its own file "
 			       "(is /proc mounted?)");
-	log_fd = open(log, O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW | O_CLOEXEC, 0600);
+	keeper.log_fd = log_fd =
+	    open(log, O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW | O_CLOEXEC, 0600);
 	r = sys_pipe(fds);
 	if (r < 0)
 		return err_set(err, r, "cannot start cowfsd: no pipe");
 	from = fds[0];
-	to = fds[1];
-	r = spawn(self, argv, log_fd, to, lock_fd, err);
+	keeper.ready_fd = to = fds[1];
+	r = detach_process(NULL, "cowfsd", become_keeper, &keeper, err);
 	if (r < 0)
 		return r;
 	close(TAKE_FD(to));

@@ -1,22 +1,20 @@
 /*
  * An experiment that goes on after the command that asked for it has ended.
  *
- * Who works on it is this program, forked twice: nobody's child, in a session of its own, so that no terminal and no
- * shell ends it.  It inherits the lock, so there is no moment at which nobody has it.  When the first arm runs, it
- * reports to the asker and gives up everything else that it inherited.  If the asker is gone by then, nobody knows
- * the name of the experiment: it ends and leaves nothing.
+ * A detached process (engine/ask/detach-i.h) works on it.  It inherits the lock, so there is no
+ * moment at which nobody has it.  When the first arm runs, it reports to the asker and gives up
+ * everything else that it inherited.  If the asker is gone by then, nobody knows the name of the
+ * experiment: it ends and leaves nothing.
  */
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
-#include <stdio.h>
-#include <sys/socket.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/attr.h"
 #include "base/fdio.h"
 #include "base/sys.h"
+#include "engine/ask/detach-i.h"
 #include "engine/experiment/experiment-i.h"
 
 /* What a process that works alone keeps open, in this order. */
@@ -74,18 +72,26 @@ static void keep_only(int line, struct docket_lock *lock)
 	*lock = (struct docket_lock){ .fd = LOCK_FD, .dir = DIR_FD };
 }
 
-NORETURN static void work_alone(struct work *w, work_fn rest, int line)
+struct alone {
+	struct work *work;
+	work_fn rest;
+	int line;
+};
+
+NORETURN static void work_alone(void *ctx)
 {
 	const struct engine_experiment_options silent = { .watch = { 0 } };
+	const struct alone *a = ctx;
+	struct work *w = a->work;
 	struct err err = { 0 };
 	int r;
 
-	keep_only(line, &w->lock);
+	keep_only(a->line, &w->lock);
 	take_null(STDIN_FILENO);
 	sys_name_process(NAME);
 	w->options = &silent;
 	w->began = began;
-	r = rest(w, &err);
+	r = a->rest(w, &err);
 	/* Nobody has heard of it yet. */
 	if (r < 0 && w->began)
 		IGNORE_RESULT(tell(&err), "then nobody is there to hear it");
@@ -94,46 +100,18 @@ NORETURN static void work_alone(struct work *w, work_fn rest, int line)
 
 /* --- who asks ------------------------------------------------------------------------------ */
 
-static int spawn(struct work *w, work_fn rest, const int line[2], struct err *err)
-{
-	pid_t between;
-
-	/* A database must not be open in two processes, and buffered text not printed twice. */
-	store_close(w->engine->store);
-	w->engine->store = NULL;
-	fflush(NULL);
-	between = fork();
-	if (between < 0)
-		return err_sys(err, "making a process for the experiment");
-	if (between == 0) {
-		pid_t child;
-
-		close(line[0]);
-		setsid();
-		child = fork();
-		if (child == 0)
-			work_alone(w, rest, line[1]);
-		_exit(child < 0);
-	}
-	while (waitpid(between, NULL, 0) < 0)
-		if (errno != EINTR)
-			return err_sys(err, "making a process for the experiment");
-	return 0;
-}
-
 int work_detach(struct work *w, work_fn rest, struct err *err)
 {
 	AUTO_CLOSE int ours = -1, theirs = -1;
+	struct alone alone = { .work = w, .rest = rest };
 	struct err word;
-	int line[2], r;
+	int line[2], r = detach_line(line, err);
 
-	if (socketpair(AF_UNIX, SOCK_STREAM, 0, line) < 0)
-		return err_sys(err, "making the line to the experiment");
+	if (r < 0)
+		return r;
 	ours = line[0];
-	theirs = line[1];
-	fcntl(ours, F_SETFD, FD_CLOEXEC);
-	fcntl(theirs, F_SETFD, FD_CLOEXEC);
-	r = spawn(w, rest, line, err);
+	alone.line = theirs = line[1];
+	r = detach_process(w->engine, "the experiment", work_alone, &alone, err);
 	if (r < 0)
 		return r;
 	close(TAKE_FD(theirs));

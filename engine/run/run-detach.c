@@ -1,9 +1,8 @@
 /*
  * A run that goes on after the command that asked for it has ended.
  *
- * Its supervisor is this program, forked twice: nobody's child, in a session of its own, so that no
- * terminal and no shell ends it.  It calls engine_run(), so it has all that foreground runs have;
- * what another machine runs is followed instead (run-perform.h).
+ * Its supervisor is a detached process (engine/ask/detach-i.h).  It calls engine_run(), so it has
+ * all that foreground runs have; what another machine runs is followed instead (run-perform.h).
  * Until the walls stand, a pair of sockets ties it to the asker: if the asker goes first, by ^C or
  * kill -9, the kernel sends SIGIO, which ends the supervisor and the run (R8 of the sandbox).  Then
  * it reports the outcome, waits until the asker has read it, and gives up everything it inherited.
@@ -11,15 +10,13 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
-#include <stdio.h>
 #include <string.h>
-#include <sys/socket.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/attr.h"
 #include "base/fdio.h"
 #include "base/sys.h"
+#include "engine/ask/detach-i.h"
 #include "engine/find/engine-i.h"
 #include "engine/find/run-record.h"
 #include "engine/run/run-perform.h"
@@ -98,15 +95,23 @@ static void began(const struct engine_run *run, void *ctx)
 	let_go();
 }
 
-NORETURN static void supervise(struct engine *e, const struct engine_run_options *given, int line)
+struct asked {
+	struct engine *engine;
+	const struct engine_run_options *options;
+	int line;
+};
+
+NORETURN static void supervise(void *ctx)
 {
+	const struct asked *asked = ctx;
+	struct engine *e = asked->engine;
 	struct supervisor s = { .engine = e };
-	struct engine_run_options options = *given;
+	struct engine_run_options options = *asked->options;
 	struct engine_run run = { 0 };
 	struct word word = { 0 };
 	int null;
 
-	if (line != LINE_FD && dup2(line, LINE_FD) < 0)
+	if (asked->line != LINE_FD && dup2(asked->line, LINE_FD) < 0)
 		_exit(1);
 	sys_close_from(LINE_FD + 1);
 	fcntl(LINE_FD, F_SETFD, FD_CLOEXEC);
@@ -131,43 +136,6 @@ NORETURN static void supervise(struct engine *e, const struct engine_run_options
 
 /* --- who asks ----------------------------------------------------------------------------- */
 
-static int open_line(int ret[2], struct err *err)
-{
-	if (socketpair(AF_UNIX, SOCK_STREAM, 0, ret) < 0)
-		return err_sys(err, "making the line to the run");
-	for (int i = 0; i < 2; i++)
-		fcntl(ret[i], F_SETFD, FD_CLOEXEC);
-	return 0;
-}
-
-static int spawn(struct engine *e, const struct engine_run_options *options, int ours, int theirs,
-		 struct err *err)
-{
-	pid_t between;
-
-	/* A database must not be open in two processes, and buffered text not printed twice. */
-	store_close(e->store);
-	e->store = NULL;
-	fflush(NULL);
-	between = fork();
-	if (between < 0)
-		return err_sys(err, "making a process for the run");
-	if (between == 0) {
-		pid_t child;
-
-		close(ours);
-		setsid();
-		child = fork();
-		if (child == 0)
-			supervise(e, options, theirs);
-		_exit(child < 0);
-	}
-	while (waitpid(between, NULL, 0) < 0)
-		if (errno != EINTR)
-			return err_sys(err, "making a process for the run");
-	return 0;
-}
-
 /* Load the record of the run.  Without an id nothing was begun. */
 static int take(struct engine *e, const struct word *word, struct engine_run *ret, struct err *err)
 {
@@ -183,14 +151,15 @@ int engine_run_start(struct engine *e, const struct engine_run_options *options,
 		     struct engine_run *ret, struct err *err)
 {
 	AUTO_CLOSE int ours = -1, theirs = -1;
+	struct asked asked = { .engine = e, .options = options };
 	struct word word;
-	int line[2], r = open_line(line, err);
+	int line[2], r = detach_line(line, err);
 
 	if (r < 0)
 		return r;
 	ours = line[0];
-	theirs = line[1];
-	r = spawn(e, options, ours, theirs, err);
+	asked.line = theirs = line[1];
+	r = detach_process(e, "the run", supervise, &asked, err);
 	if (r < 0)
 		return r;
 	close(TAKE_FD(theirs));

@@ -1,6 +1,6 @@
 /*
- * The process that follows the rules is this program, forked twice: nobody's child, in a session of its own, so that
- * no terminal and no shell ends it.  It reports to the command that started it once it has its rules and watches.
+ * A detached process (engine/ask/detach-i.h) follows the rules.  It reports to the command that
+ * started it once it has its rules and watches.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -8,13 +8,13 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/fdio.h"
 #include "base/log.h"
 #include "base/path.h"
 #include "base/sys.h"
+#include "engine/ask/detach-i.h"
 #include "engine/watch/watch-i.h"
 
 #define NAME "snap-watch"
@@ -71,8 +71,9 @@ static int open_log(const struct docket_lock *lock)
 }
 
 struct line {
-	int fd;
-	const struct docket_lock *lock;
+	struct engine *engine;
+	int fd, askers; /* its end and the command's */
+	struct docket_lock *lock;
 };
 
 static int let_go(void *ctx, struct err *err)
@@ -91,16 +92,18 @@ static int let_go(void *ctx, struct err *err)
 	return 0;
 }
 
-NORETURN static void follow(struct engine *e, struct docket_lock *lock, int fd)
+NORETURN static void follow(void *ctx)
 {
-	struct line line = { .fd = fd, .lock = lock };
+	struct line *line = ctx;
 	struct err err = { 0 };
 	int r;
 
+	close(line->askers);
 	sys_name_process(NAME);
-	r = watch_loop(e, lock, false, let_go, &line, &err);
-	if (r < 0 && line.fd >= 0)
-		IGNORE_RESULT(fdio_write(line.fd, &err, sizeof(err)), "nobody is there to hear it");
+	r = watch_loop(line->engine, line->lock, false, let_go, line, &err);
+	if (r < 0 && line->fd >= 0)
+		IGNORE_RESULT(fdio_write(line->fd, &err, sizeof(err)),
+			      "nobody is there to hear it");
 	else if (r < 0)
 		log_warn("the watch ends: %s", err.msg);
 	_exit(r < 0);
@@ -108,46 +111,20 @@ NORETURN static void follow(struct engine *e, struct docket_lock *lock, int fd)
 
 /* --- the command --------------------------------------------------------------------------- */
 
-static int fork_twice(struct engine *e, struct docket_lock *lock, const int line[2],
-		      struct err *err)
-{
-	pid_t between;
-
-	/* A database must not be open in two processes, and buffered text not printed twice. */
-	store_close(e->store);
-	e->store = NULL;
-	fflush(NULL);
-	between = fork();
-	if (between < 0)
-		return err_sys(err, "making a process for the watch");
-	if (between == 0) {
-		pid_t child;
-
-		close(line[0]);
-		setsid();
-		child = fork();
-		if (child == 0)
-			follow(e, lock, line[1]);
-		_exit(child < 0);
-	}
-	while (waitpid(between, NULL, 0) < 0)
-		if (errno != EINTR)
-			return err_sys(err, "making a process for the watch");
-	return 0;
-}
-
 static int detach(struct engine *e, struct docket_lock *lock, int64_t *ret_pid, struct err *err)
 {
 	CLEANUP(watch_state_done) struct watch_state s = { 0 };
+	struct line line = { .engine = e, .lock = lock };
 	AUTO_CLOSE int ours = -1;
 	struct err word;
-	int line[2], r = sys_pipe(line);
+	int fds[2], r = sys_pipe(fds);
 
 	if (r < 0)
 		return err_set(err, r, "making the line to the watch");
-	ours = line[0];
-	r = fork_twice(e, lock, line, err);
-	close(line[1]);
+	line.askers = ours = fds[0];
+	line.fd = fds[1];
+	r = detach_process(e, "the watch", follow, &line, err);
+	close(line.fd);
 	if (r < 0)
 		return r;
 	/* From here on the other has the lock. */
