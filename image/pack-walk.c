@@ -6,59 +6,33 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "base/path.h"
+#include "cowfs/store/tree-walk.h"
 #include "image/pack-i.h"
 #include "snapshot/diff/diff.h"
 
-#define DEPTH_MAX 2048
-
 /* --- all -------------------------------------------------------------------------------- */
 
-static int pack_dir(struct pack *p, const struct object_id *dir, const char *path, unsigned depth,
-		    struct err *err);
-
-static int pack_name(struct pack *p, const struct tree_entry *e, const char *path, unsigned depth,
+static int pack_name(const struct tree_entry *e, const char *path, unsigned depth, void *ctx,
 		     struct err *err)
 {
 	CLEANUP(buf_done) struct buf hold = BUF_INIT;
 	struct tree_entry file = *e;
+	struct pack *p = ctx;
 	int r = 0;
 
+	(void)depth;
 	if (e->form == TREE_LINK)
 		r = root_link(p->store, &p->root, e->ino, &file, &hold, err);
 	if (r < 0)
 		return err_wrap(err, r, "'%s'", path);
-	r = pack_entry(p, path, &file, e->form == TREE_LINK, err);
-	return r < 0 || e->form != TREE_DIR ? r : pack_dir(p, &e->id, path, depth + 1, err);
-}
-
-static int pack_dir(struct pack *p, const struct object_id *dir, const char *path, unsigned depth,
-		    struct err *err)
-{
-	CLEANUP(tree_iter_free_p) struct tree_iter *it = NULL;
-	struct tree_entry e;
-	int r = tree_iter_new(p->store, dir, &it, err);
-
-	if (depth > DEPTH_MAX)
-		return err_set(err, -ELOOP, "its directories are nested too deep");
-	while (r >= 0 && (r = tree_iter_next(it, &e, err)) > 0) {
-		AUTO_FREE char *in = NULL;
-
-		if (asprintf(&in, "%s%s%.*s", path, *path ? "/" : "", (int)e.name_len, e.name) <
-		    0) {
-			in = NULL;
-			return err_nomem(err);
-		}
-		r = pack_name(p, &e, in, depth, err);
-	}
-	return r < 0 ? r : 0;
+	return pack_entry(p, path, &file, e->form == TREE_LINK, err);
 }
 
 int pack_all(struct pack *p, struct err *err)
 {
 	int r = pack_entry(p, "", &p->root.top, false, err);
 
-	return r < 0 ? r : pack_dir(p, &p->root.top.id, "", 0, err);
+	return r < 0 ? r : tree_walk(p->store, &p->root.top.id, "", pack_name, p, err);
 }
 
 /* --- changes ---------------------------------------------------------------------------- */

@@ -19,6 +19,7 @@
 #include "base/size.h"
 #include "base/strlist.h"
 #include "cowfs/store/pin.h"
+#include "cowfs/store/tree-walk.h"
 #include "engine/act/events-i.h"
 #include "engine/act/hold-i.h"
 #include "engine/act/pick-i.h"
@@ -26,7 +27,6 @@
 #include "engine/find/content-sum-i.h"
 #include "engine/host/host-i.h"
 
-#define DEPTH_MAX 2048
 #define PATHS_MAX ((size_t)60 << 10) /* bytes of all of them in a record */
 
 struct saving {
@@ -139,23 +139,21 @@ static int put_tree(struct saving *s, const struct object_id *of, struct err *er
 	return r;
 }
 
-static int sum_tree(struct saving *s, const struct object_id *dir, const char *path, unsigned depth,
-		    struct err *err);
-
-static int sum_entry(struct saving *s, const struct tree_entry *e, const char *path, unsigned depth,
+static int sum_entry(const struct tree_entry *e, const char *path, unsigned depth, void *ctx,
 		     struct err *err)
 {
+	struct saving *s = ctx;
 	char hex[SHA256_HEX_SIZE] = "-", head[SHA256_HEX_SIZE + 32];
 	uint8_t digest[SHA256_SIZE];
 	int r = task_wanted(s->task, err), len;
 
+	(void)depth;
 	if (r < 0)
 		return r;
-	if (S_ISREG(e->mode)) {
+	if (S_ISREG(e->mode))
 		r = content_sum(s->store, e, digest, err);
-	} else if (S_ISLNK(e->mode)) {
+	else if (S_ISLNK(e->mode))
 		sha256_of(e->target, e->target_len, digest);
-	}
 	if (r < 0)
 		return err_wrap(err, r, "'%s'", path);
 	if (S_ISREG(e->mode) || S_ISLNK(e->mode))
@@ -163,29 +161,7 @@ static int sum_entry(struct saving *s, const struct tree_entry *e, const char *p
 	len = snprintf(head, sizeof(head), "%o %s ", e->mode, hex);
 	sha256_add(&s->sum, head, (size_t)len);
 	sha256_add(&s->sum, path, strlen(path) + 1);
-	return e->form == TREE_DIR ? sum_tree(s, &e->id, path, depth + 1, err) : 0;
-}
-
-static int sum_tree(struct saving *s, const struct object_id *dir, const char *path, unsigned depth,
-		    struct err *err)
-{
-	CLEANUP(tree_iter_free_p) struct tree_iter *it = NULL;
-	struct tree_entry e;
-	int r = tree_iter_new(s->store, dir, &it, err);
-
-	if (depth > DEPTH_MAX)
-		return err_set(err, -ELOOP, "its directories are nested too deep");
-	while (r >= 0 && (r = tree_iter_next(it, &e, err)) > 0) {
-		AUTO_FREE char *in = NULL;
-
-		if (asprintf(&in, "%s%s%.*s", path, *path ? "/" : "", (int)e.name_len, e.name) <
-		    0) {
-			in = NULL;
-			return err_nomem(err);
-		}
-		r = sum_entry(s, &e, in, depth, err);
-	}
-	return r;
+	return 0;
 }
 
 static int sum_up(struct saving *s, struct err *err)
@@ -193,7 +169,7 @@ static int sum_up(struct saving *s, struct err *err)
 	int r;
 
 	sha256_begin(&s->sum);
-	r = sum_tree(s, &s->root.top.id, "", 0, err);
+	r = tree_walk(s->store, &s->root.top.id, "", sum_entry, s, err);
 	if (r < 0)
 		return r;
 	s->record.sha256 = sha256_end_hex(&s->sum, s->hex);

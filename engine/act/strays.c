@@ -7,25 +7,19 @@
 
 #include "base/vec.h"
 #include "cowfs/store/root.h"
+#include "cowfs/store/tree-walk.h"
 #include "engine/find/gitdir-i.h"
 #include "engine/host/host-i.h"
 
-#define GIT       ".git"
-#define DEPTH_MAX 2048 /* PATH_MAX has no room for more */
+#define GIT ".git"
 
-struct walk {
+struct search {
 	struct task *task;
 	struct store *store;
 	const struct object_id *root;
 	const char *project;
 	struct engine_clones *told;
-	char *path; /* owned; of the directory that is looked at; "" is the top */
 };
-
-static void walk_done(struct walk *w)
-{
-	free(w->path);
-}
 
 static bool is_git(const struct tree_entry *e)
 {
@@ -33,7 +27,7 @@ static bool is_git(const struct tree_entry *e)
 }
 
 /* Whatever that file holds, the clone is made. */
-static int look_at(struct walk *w, const char *path, struct err *err)
+static int look_at(struct search *w, const char *path, struct err *err)
 {
 	struct engine_clones *told = w->told;
 	AUTO_FREE char *to = NULL, *own = NULL;
@@ -51,53 +45,27 @@ static int look_at(struct walk *w, const char *path, struct err *err)
 	return 0;
 }
 
-static int walk_dir(struct walk *w, const struct object_id *dir, unsigned depth, struct err *err);
-
-static int take_entry(struct walk *w, const struct tree_entry *e, unsigned depth, struct err *err)
+static int take_entry(const struct tree_entry *e, const char *path, unsigned depth, void *ctx,
+		      struct err *err)
 {
-	AUTO_FREE char *path = NULL, *above = NULL;
-	int r = 0;
-
-	if ((is_git(e) && depth == 0) || (!is_git(e) && e->form != TREE_DIR))
-		return 0; /* the top's own is looked at by itself (clone-git.c) */
-	if (asprintf(&path, "%s%s%.*s", w->path, *w->path ? "/" : "", (int)e->name_len, e->name) <
-	    0) {
-		path = NULL;
-		return err_nomem(err);
-	}
-	if (is_git(e) && e->form != TREE_DIR)
-		return look_at(w, path, err);
-	if (is_git(e))
-		return 0; /* no worktree lies in there */
-	above = w->path;
-	w->path = TAKE_PTR(path);
-	r = walk_dir(w, &e->id, depth + 1, err);
-	free(w->path);
-	w->path = TAKE_PTR(above);
-	return r;
-}
-
-static int walk_dir(struct walk *w, const struct object_id *dir, unsigned depth, struct err *err)
-{
-	CLEANUP(tree_iter_free_p) struct tree_iter *it = NULL;
-	struct tree_entry e;
-	int r = depth > DEPTH_MAX ? err_set(err, -ELOOP, "its directories are nested too deep")
-				  : tree_iter_new(w->store, dir, &it, err);
-
-	while (r >= 0 && (r = tree_iter_next(it, &e, err)) > 0)
-		r = take_entry(w, &e, depth, err);
-	return r;
+	if (!is_git(e))
+		return 0;
+	/* No worktree lies in a repository, and the top's own is looked at by itself (clone-git.c). */
+	if (e->form == TREE_DIR)
+		return TREE_WALK_PAST;
+	return depth == 0 ? 0 : look_at(ctx, path, err);
 }
 
 int strays_find(struct task *task, const struct object_id *root, const char *project,
 		struct engine_clones *told, struct err *err)
 {
-	CLEANUP(walk_done) struct walk w = { .task = task,
-					     .store = task->engine.store,
-					     .root = root,
-					     .project = project,
-					     .told = told,
-					     .path = strdup("") };
+	struct search w = {
+		.task = task,
+		.store = task->engine.store,
+		.root = root,
+		.project = project,
+		.told = told,
+	};
 	struct host *h = task->host;
 	struct root top;
 	bool known;
@@ -109,9 +77,9 @@ int strays_find(struct task *task, const struct object_id *root, const char *pro
 	pthread_mutex_unlock(&h->lock);
 	if (known)
 		return 0;
-	r = w.path ? root_get(w.store, root, &top, err) : err_nomem(err);
+	r = root_get(w.store, root, &top, err);
 	if (r >= 0)
-		r = walk_dir(&w, &top.top.id, 0, err);
+		r = tree_walk(w.store, &top.top.id, "", take_entry, &w, err);
 	if (r < 0 || told->n_strays > 0)
 		return r;
 	pthread_mutex_lock(&h->lock);

@@ -5,11 +5,9 @@
 #include <sys/stat.h>
 
 #include "base/path.h"
-#include "cowfs/store/root.h"
+#include "cowfs/store/tree-walk.h"
 #include "engine/find/rules-i.h"
 #include "engine/verb/artifact-i.h"
-
-#define DEPTH_MAX 2048
 
 struct judging {
 	struct store *store;
@@ -54,27 +52,6 @@ static int refuse(const char *path, const struct guard_rule *rule, struct err *e
 		       path, rule->name);
 }
 
-static int judge_dir(const struct judging *j, const struct object_id *dir, const char *above,
-		     unsigned depth, struct err *err);
-
-static int judge_entry(const struct judging *j, const struct tree_entry *e, const char *above,
-		       unsigned depth, struct err *err)
-{
-	AUTO_FREE char *name = strndup(e->name, e->name_len);
-	AUTO_FREE char *path = !name ? NULL : *above ? path_join(above, name) : strdup(name);
-	AUTO_FREE char *target = S_ISLNK(e->mode) ? strndup(e->target, e->target_len) : NULL;
-	const struct guard_rule *rule;
-
-	if (!path || (S_ISLNK(e->mode) && !target))
-		return err_nomem(err);
-	rule = guard_match(j->guard, path, e->mode & (S_IFMT | 0777), 'A');
-	if (rule && rule->level == GUARD_HOLD)
-		return refuse(path, rule, err);
-	if (target && !stays_in(target, depth))
-		return refuse(path, guard_rule_named(GUARD_LINK), err);
-	return e->form == TREE_DIR ? judge_dir(j, &e->id, path, depth + 1, err) : 0;
-}
-
 static int has(const struct judging *j, const struct object_id *dir, const char *name,
 	       struct err *err)
 {
@@ -99,22 +76,29 @@ static int is_bare(const struct judging *j, const struct object_id *dir, struct 
 	return r <= 0 ? r : has(j, dir, "refs", err);
 }
 
-static int judge_dir(const struct judging *j, const struct object_id *dir, const char *above,
-		     unsigned depth, struct err *err)
+static int judge_dir(const struct judging *j, const struct object_id *dir, const char *path,
+		     struct err *err)
 {
-	CLEANUP(tree_iter_free_p) struct tree_iter *it = NULL;
-	struct tree_entry e;
-	int r;
+	int r = is_bare(j, dir, err);
 
-	if (depth > DEPTH_MAX)
-		return err_set(err, -ELOOP, "its directories are nested too deep");
-	r = is_bare(j, dir, err);
-	if (r != 0)
-		return r < 0 ? r : refuse(above, guard_rule_named(GUARD_BARE), err);
-	r = tree_iter_new(j->store, dir, &it, err);
-	while (r >= 0 && (r = tree_iter_next(it, &e, err)) > 0)
-		r = judge_entry(j, &e, above, depth, err);
-	return r;
+	return r > 0 ? refuse(path, guard_rule_named(GUARD_BARE), err) : r;
+}
+
+static int judge_entry(const struct tree_entry *e, const char *path, unsigned depth, void *ctx,
+		       struct err *err)
+{
+	const struct judging *j = ctx;
+	AUTO_FREE char *target = S_ISLNK(e->mode) ? strndup(e->target, e->target_len) : NULL;
+	const struct guard_rule *rule;
+
+	if (S_ISLNK(e->mode) && !target)
+		return err_nomem(err);
+	rule = guard_match(j->guard, path, e->mode & (S_IFMT | 0777), 'A');
+	if (rule && rule->level == GUARD_HOLD)
+		return refuse(path, rule, err);
+	if (target && !stays_in(target, depth))
+		return refuse(path, guard_rule_named(GUARD_LINK), err);
+	return e->form == TREE_DIR ? judge_dir(j, &e->id, path, err) : 0;
 }
 
 /* --- where it comes to ------------------------------------------------------------------ */
@@ -157,5 +141,7 @@ int artifact_judge(struct engine *e, struct store *s, const struct object_id *tr
 		return r;
 	j.guard = guard;
 	below = real + strlen(project.path);
-	return judge_dir(&j, tree, below + strspn(below, "/"), 0, err);
+	below += strspn(below, "/");
+	r = judge_dir(&j, tree, below, err);
+	return r < 0 ? r : tree_walk(s, tree, below, judge_entry, &j, err);
 }
