@@ -11,18 +11,23 @@
 #include "base/err.h"
 
 /* The functions by the names they have there. */
+#define CURL_FUNCTIONS(F) \
+	F(global_init)    \
+	F(easy_init)      \
+	F(easy_reset)     \
+	F(easy_cleanup)   \
+	F(easy_setopt)    \
+	F(easy_perform)   \
+	F(easy_getinfo)   \
+	F(easy_strerror)  \
+	F(slist_append)   \
+	F(slist_free_all)
+
+#define CURL_MEMBER(name) __typeof__(&curl_##name) name;
 struct curl {
-	__typeof__(&curl_global_init) global_init;
-	__typeof__(&curl_easy_init) easy_init;
-	__typeof__(&curl_easy_reset) easy_reset;
-	__typeof__(&curl_easy_cleanup) easy_cleanup;
-	__typeof__(&curl_easy_setopt) easy_setopt;
-	__typeof__(&curl_easy_perform) easy_perform;
-	__typeof__(&curl_easy_getinfo) easy_getinfo;
-	__typeof__(&curl_easy_strerror) easy_strerror;
-	__typeof__(&curl_slist_append) slist_append;
-	__typeof__(&curl_slist_free_all) slist_free_all;
+	CURL_FUNCTIONS(CURL_MEMBER)
 };
+#undef CURL_MEMBER
 
 /* Loads it once; -ENOTSUP with a sentence if this machine has none. */
 NODISCARD int curl_load(const struct curl **ret, struct err *err);

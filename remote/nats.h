@@ -12,46 +12,50 @@
 #include "base/err.h"
 
 /* The functions by the names they have there. */
+#define NATS_FUNCTIONS(F)                          \
+	F(nats_CloseAndWait)                       \
+	F(natsStatus_GetText)                      \
+	F(natsOptions_Create)                      \
+	F(natsOptions_Destroy)                     \
+	F(natsOptions_SetURL)                      \
+	F(natsOptions_SetName)                     \
+	F(natsOptions_SetTimeout)                  \
+	F(natsOptions_SetSendAsap)                 \
+	F(natsOptions_SetPingInterval)             \
+	F(natsOptions_SetMaxPingsOut)              \
+	F(natsOptions_SetMaxReconnect)             \
+	F(natsOptions_SetReconnectWait)            \
+	F(natsOptions_SetErrorHandler)             \
+	F(natsOptions_SetSecure)                   \
+	F(natsOptions_SetExpectedHostname)         \
+	F(natsOptions_SetUserCredentialsFromFiles) \
+	F(natsConnection_Connect)                  \
+	F(natsConnection_Destroy)                  \
+	F(natsConnection_Publish)                  \
+	F(natsConnection_PublishMsg)               \
+	F(natsConnection_PublishRequest)           \
+	F(natsConnection_RequestMsg)               \
+	F(natsConnection_FlushTimeout)             \
+	F(natsConnection_Subscribe)                \
+	F(natsConnection_SubscribeSync)            \
+	F(natsSubscription_NextMsg)                \
+	F(natsSubscription_Destroy)                \
+	F(natsInbox_Create)                        \
+	F(natsInbox_Destroy)                       \
+	F(natsMsg_Create)                          \
+	F(natsMsg_Destroy)                         \
+	F(natsMsg_GetSubject)                      \
+	F(natsMsg_GetReply)                        \
+	F(natsMsg_GetData)                         \
+	F(natsMsg_GetDataLength)                   \
+	F(natsMsgHeader_Set)                       \
+	F(natsMsgHeader_Get)
+
+#define NATS_MEMBER(name) __typeof__(&name) name;
 struct nats {
-	__typeof__(&nats_CloseAndWait) nats_CloseAndWait;
-	__typeof__(&natsStatus_GetText) natsStatus_GetText;
-	__typeof__(&natsOptions_Create) natsOptions_Create;
-	__typeof__(&natsOptions_Destroy) natsOptions_Destroy;
-	__typeof__(&natsOptions_SetURL) natsOptions_SetURL;
-	__typeof__(&natsOptions_SetName) natsOptions_SetName;
-	__typeof__(&natsOptions_SetTimeout) natsOptions_SetTimeout;
-	__typeof__(&natsOptions_SetSendAsap) natsOptions_SetSendAsap;
-	__typeof__(&natsOptions_SetPingInterval) natsOptions_SetPingInterval;
-	__typeof__(&natsOptions_SetMaxPingsOut) natsOptions_SetMaxPingsOut;
-	__typeof__(&natsOptions_SetMaxReconnect) natsOptions_SetMaxReconnect;
-	__typeof__(&natsOptions_SetReconnectWait) natsOptions_SetReconnectWait;
-	__typeof__(&natsOptions_SetErrorHandler) natsOptions_SetErrorHandler;
-	__typeof__(&natsOptions_SetSecure) natsOptions_SetSecure;
-	__typeof__(&natsOptions_SetExpectedHostname) natsOptions_SetExpectedHostname;
-	__typeof__(&natsOptions_SetUserCredentialsFromFiles)
-	    natsOptions_SetUserCredentialsFromFiles;
-	__typeof__(&natsConnection_Connect) natsConnection_Connect;
-	__typeof__(&natsConnection_Destroy) natsConnection_Destroy;
-	__typeof__(&natsConnection_Publish) natsConnection_Publish;
-	__typeof__(&natsConnection_PublishMsg) natsConnection_PublishMsg;
-	__typeof__(&natsConnection_PublishRequest) natsConnection_PublishRequest;
-	__typeof__(&natsConnection_RequestMsg) natsConnection_RequestMsg;
-	__typeof__(&natsConnection_FlushTimeout) natsConnection_FlushTimeout;
-	__typeof__(&natsConnection_Subscribe) natsConnection_Subscribe;
-	__typeof__(&natsConnection_SubscribeSync) natsConnection_SubscribeSync;
-	__typeof__(&natsSubscription_NextMsg) natsSubscription_NextMsg;
-	__typeof__(&natsSubscription_Destroy) natsSubscription_Destroy;
-	__typeof__(&natsInbox_Create) natsInbox_Create;
-	__typeof__(&natsInbox_Destroy) natsInbox_Destroy;
-	__typeof__(&natsMsg_Create) natsMsg_Create;
-	__typeof__(&natsMsg_Destroy) natsMsg_Destroy;
-	__typeof__(&natsMsg_GetSubject) natsMsg_GetSubject;
-	__typeof__(&natsMsg_GetReply) natsMsg_GetReply;
-	__typeof__(&natsMsg_GetData) natsMsg_GetData;
-	__typeof__(&natsMsg_GetDataLength) natsMsg_GetDataLength;
-	__typeof__(&natsMsgHeader_Set) natsMsgHeader_Set;
-	__typeof__(&natsMsgHeader_Get) natsMsgHeader_Get;
+	NATS_FUNCTIONS(NATS_MEMBER)
 };
+#undef NATS_MEMBER
 
 /* Loads it once; -ENOTSUP with a sentence if this machine has none. */
 NODISCARD int nats_load(const struct nats **ret, struct err *err);

@@ -11,7 +11,6 @@
  */
 #include "runner/scope.h"
 
-#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -26,8 +25,8 @@
 
 #include "base/cleanup.h"
 #include "base/fdio.h"
+#include "base/library.h"
 
-#define LIBRARY "libsystemd.so.0"
 #define MANAGER "org.freedesktop.systemd1"
 #define OBJECT  "/org/freedesktop/systemd1"
 #define FACE    "org.freedesktop.systemd1.Manager"
@@ -59,27 +58,28 @@ static struct {
 #define X(name) __typeof__(name) *name;
 	FUNCTIONS(X)
 #undef X
-	bool loaded;
 } lib;
+
+static const struct library_function functions[] = {
+#define X(name) { #name, offsetof(__typeof__(lib), name) },
+	FUNCTIONS(X)
+#undef X
+};
+static const struct library library = {
+	.what = "libsystemd",
+	.names = (const char *const[]){ "libsystemd.so.0", NULL },
+	.functions = functions,
+	.n_functions = ARRAY_LEN(functions),
+};
 
 static int load_systemd(struct err *why)
 {
-	void *so;
+	static bool loaded;
+	struct err err = { 0 };
 
-	if (lib.loaded)
-		return 0;
-	so = dlopen(LIBRARY, RTLD_NOW | RTLD_LOCAL);
-	if (!so)
-		return err_set(why, -ENOENT, "systemd cannot be asked: '%s' is not installed",
-			       LIBRARY);
-#define X(name)                                                                                    \
-	*(void **)&lib.name = dlsym(so, #name);                                                    \
-	if (!lib.name)                                                                             \
-		return err_set(why, -ENOENT, "systemd cannot be asked: '%s' has no '%s'", LIBRARY, \
-			       #name);
-	FUNCTIONS(X)
-#undef X
-	lib.loaded = true; /* and stays: it is needed until the end */
+	if (!loaded && library_load(&library, &lib, &err) < 0)
+		return err_set(why, -ENOENT, "systemd cannot be asked: %s", err.msg);
+	loaded = true;
 	return 0;
 }
 

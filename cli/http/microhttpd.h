@@ -13,22 +13,27 @@
 #include "base/err.h"
 
 /* The functions by the names they have there. */
+#define MICROHTTPD_FUNCTIONS(F)          \
+	F(start_daemon)                  \
+	F(stop_daemon)                   \
+	F(run)                           \
+	F(get_timeout)                   \
+	F(get_daemon_info)               \
+	F(get_connection_info)           \
+	F(lookup_connection_value)       \
+	F(create_response_from_buffer)   \
+	F(create_response_from_callback) \
+	F(add_response_header)           \
+	F(queue_response)                \
+	F(destroy_response)              \
+	F(suspend_connection)            \
+	F(resume_connection)
+
+#define MICROHTTPD_MEMBER(name) __typeof__(&MHD_##name) name;
 struct microhttpd {
-	__typeof__(&MHD_start_daemon) start_daemon;
-	__typeof__(&MHD_stop_daemon) stop_daemon;
-	__typeof__(&MHD_run) run;
-	__typeof__(&MHD_get_timeout) get_timeout;
-	__typeof__(&MHD_get_daemon_info) get_daemon_info;
-	__typeof__(&MHD_get_connection_info) get_connection_info;
-	__typeof__(&MHD_lookup_connection_value) lookup_connection_value;
-	__typeof__(&MHD_create_response_from_buffer) create_response_from_buffer;
-	__typeof__(&MHD_create_response_from_callback) create_response_from_callback;
-	__typeof__(&MHD_add_response_header) add_response_header;
-	__typeof__(&MHD_queue_response) queue_response;
-	__typeof__(&MHD_destroy_response) destroy_response;
-	__typeof__(&MHD_suspend_connection) suspend_connection;
-	__typeof__(&MHD_resume_connection) resume_connection;
+	MICROHTTPD_FUNCTIONS(MICROHTTPD_MEMBER)
 };
+#undef MICROHTTPD_MEMBER
 
 /* -ENOTSUP with a sentence if this machine has none. */
 NODISCARD int microhttpd_load(struct microhttpd *ret, struct err *err);

@@ -36,7 +36,7 @@ struct run {
 static void run_done(struct run *run)
 {
 	if (run->made)
-		run->git->three_way_free(&run->result);
+		run->git->merge_file_result_free(&run->result);
 }
 
 static git_merge_file_input input(const struct buf *text)
@@ -85,7 +85,7 @@ static int run(const struct git *g, const struct buf text[VERSIONS],
 		.flags = style_flags(options->style),
 		.marker_size = options->marker_size,
 	};
-	int rc = g->three_way(&ret->result, &base, &ours, &theirs, &how);
+	int rc = g->merge_file(&ret->result, &base, &ours, &theirs, &how);
 
 	if (rc < 0)
 		return git_failed(g, rc, "merging texts", err);

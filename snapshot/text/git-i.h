@@ -13,15 +13,6 @@
 #include "base/err.h"
 
 struct git {
-	__typeof__(&git_libgit2_init) init;
-	__typeof__(&git_error_last) error_last;
-	__typeof__(&git_diff_options_init) diff_options_init;
-	__typeof__(&git_diff_buffers) diff_buffers;
-	__typeof__(&git_merge_file) three_way;
-	__typeof__(&git_merge_file_result_free) three_way_free;
-	__typeof__(&git_hashsig_create) hashsig_create;
-	__typeof__(&git_hashsig_compare) hashsig_compare;
-	__typeof__(&git_hashsig_free) hashsig_free;
 #define GIT_SYMBOL(name) __typeof__(&git_##name) name;
 #include "snapshot/text/git-symbols-i.h"
 #undef GIT_SYMBOL

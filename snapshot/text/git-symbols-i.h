@@ -1,6 +1,15 @@
 /*
- * git-symbols-i.h - what branch.c uses of libgit2, once for the struct and once for what fills it.
+ * git-symbols-i.h - what we use of libgit2, once for the struct and once for what fills it.
  */
+GIT_SYMBOL(libgit2_init)
+GIT_SYMBOL(error_last)
+GIT_SYMBOL(diff_options_init)
+GIT_SYMBOL(diff_buffers)
+GIT_SYMBOL(merge_file)
+GIT_SYMBOL(merge_file_result_free)
+GIT_SYMBOL(hashsig_create)
+GIT_SYMBOL(hashsig_compare)
+GIT_SYMBOL(hashsig_free)
 GIT_SYMBOL(libgit2_opts)
 GIT_SYMBOL(repository_open_ext)
 GIT_SYMBOL(repository_free)
