@@ -116,12 +116,6 @@ bool sys_dir_times_tell(int fd)
 	return false;
 }
 
-int sys_open_for_writing(int fd)
-{
-	(void)fd;
-	return -ENOTSUP;
-}
-
 int sys_identify(const char *dir, struct sys_identity *ret)
 {
 	struct statfs fs;

@@ -241,14 +241,6 @@ bool sys_dir_times_tell(int fd)
 }
 
 /* A read lease can be had if nobody can write. */
-int sys_open_for_writing(int fd)
-{
-	if (fcntl(fd, F_SETLEASE, F_RDLCK) < 0)
-		return errno == EAGAIN ? 1 : -errno;
-	IGNORE_RESULT(fcntl(fd, F_SETLEASE, F_UNLCK), "it ends with the descriptor");
-	return 0;
-}
-
 /* The kernel refuses an O_PATH descriptor itself with EBADF, and takes it by this name. */
 static const char *proc_path(int fd, char path[32])
 {

@@ -100,12 +100,6 @@ NODISCARD int sys_each_name(int fd, sys_name_fn fn, void *ctx);
  */
 bool sys_dir_times_tell(int fd);
 
-/*
- * Has somebody a file open for writing, or mapped so?  1 or 0, or a negative errno if one cannot
- * tell: it is somebody else's, or the file system does not say.  `fd` is open for reading; SIGIO must be ignored.
- */
-NODISCARD int sys_open_for_writing(int fd);
-
 /* Both may change what such a descriptor stands for; 0 or a negative errno. */
 NODISCARD int sys_set_xattr(int fd, const char *name, const void *value, size_t size);
 NODISCARD int sys_remove_xattr(int fd, const char *name);

@@ -38,6 +38,7 @@ struct batch {
 	struct buf pinned; /* struct object_id: trees */
 	bool committed;
 	bool expects_new; /* puts do not look into the databases */
+	bool expects_passing_trees;
 };
 
 /* The batch holds it no longer.  lock held. */

@@ -40,6 +40,11 @@ void batch_expect_new(struct batch *b)
 	b->expects_new = true;
 }
 
+void batch_expect_passing_trees(struct batch *b)
+{
+	b->expects_passing_trees = true;
+}
+
 int batch_begin(struct store *s, struct batch **ret, struct err *err)
 {
 	struct batch *b;
@@ -141,6 +146,7 @@ static int find_stored(struct batch *b, struct reader *rd, const struct object_r
 static int put_with(struct batch *b, struct reader *rd, const struct object_ref *key,
 		    const void *data, size_t len, struct err *err)
 {
+	const bool passing = b->expects_passing_trees && key->kind == OBJECT_TREE;
 	struct pending *p = NULL;
 	uint64_t gcs_ended;
 	int r;
@@ -151,12 +157,13 @@ static int put_with(struct batch *b, struct reader *rd, const struct object_ref 
 	if (r > 0)
 		return compare_pending(rd, p, data, len, err);
 
-	r = b->expects_new ? 0 : find_stored(b, rd, key, data, len, gcs_ended, err);
+	r = b->expects_new || passing ? 0 : find_stored(b, rd, key, data, len, gcs_ended, err);
 	if (r != 0)
 		return r < 0 ? r : 0;
 
 	buf_reset(&rd->packed);
-	r = object_pack(rd->codec, data, len, &rd->packed, err);
+	r = passing ? object_frame(data, len, &rd->packed, err)
+		    : object_pack(rd->codec, data, len, &rd->packed, err);
 	if (r < 0)
 		return r;
 	r = batch_make_pending(b, key, &rd->packed, &p);

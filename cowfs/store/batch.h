@@ -58,6 +58,12 @@ struct store *batch_store(const struct batch *b);
  */
 void batch_expect_new(struct batch *b);
 
+/*
+ * Trees that are put from now on are new, and replaced soon: they are neither looked for in the store
+ * nor compressed, which costs more than writing them.  Before the first put.
+ */
+void batch_expect_passing_trees(struct batch *b);
+
 /* Packed bytes of what it put that was new, or expected to be, so far.  From the thread that commits it. */
 uint64_t batch_appended(const struct batch *b);
 

@@ -145,6 +145,21 @@ static void put_header(uint8_t *p, unsigned method, size_t len)
 	le32_store(p, (uint32_t)len << 8 | method);
 }
 
+int object_frame(const void *data, size_t len, struct buf *out, struct err *err)
+{
+	uint8_t *p;
+
+	assert(len <= OBJECT_SIZE_MAX);
+	if (buf_reserve(out, PACK_HEADER + len) < 0)
+		return err_nomem(err);
+	p = out->data + out->len;
+	put_header(p, PACK_RAW, len);
+	if (len)
+		memcpy(p + PACK_HEADER, data, len);
+	out->len += PACK_HEADER + len;
+	return 0;
+}
+
 int object_pack(struct codec *c, const void *data, size_t len, struct buf *out, struct err *err)
 {
 	size_t room = len < PACK_TRY_FROM ? len : ZSTD_compressBound(len);
@@ -169,12 +184,7 @@ int object_pack(struct codec *c, const void *data, size_t len, struct buf *out, 
 			return 0;
 		}
 	}
-
-	put_header(p, PACK_RAW, len);
-	if (len)
-		memcpy(p + PACK_HEADER, data, len);
-	out->len += PACK_HEADER + len;
-	return 0;
+	return object_frame(data, len, out, err);
 }
 
 ssize_t object_packed_size(const void *packed, size_t len)

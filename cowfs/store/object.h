@@ -95,6 +95,9 @@ DEFINE_CLEANUP(struct codec *, codec_free)
 NODISCARD int object_pack(struct codec *c, const void *data, size_t len, struct buf *out,
 			  struct err *err);
 
+/* The same without an attempt at zstd. */
+NODISCARD int object_frame(const void *data, size_t len, struct buf *out, struct err *err);
+
 /* The length an object has once unpacked; -EBADMSG if `packed` does not begin like one. */
 NODISCARD ssize_t object_packed_size(const void *packed, size_t len);
 

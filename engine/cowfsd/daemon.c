@@ -152,7 +152,7 @@ static void settle(void)
 	sys_name_process(DAEMON_NAME);
 	signal(SIGHUP, SIG_IGN);
 	signal(SIGPIPE, SIG_IGN);
-	signal(SIGIO, SIG_IGN); /* sys_open_for_writing() */
+	signal(SIGIO, SIG_IGN); /* leases_try() */
 	signal(SIGXFSZ, SIG_IGN);
 	catch_fatal();
 	for (size_t i = 0; i < ARRAY_LEN(limits); i++)

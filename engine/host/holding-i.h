@@ -14,6 +14,7 @@
 #include "base/attr.h"
 #include "base/cleanup.h"
 #include "cowfs/store/object.h"
+#include "snapshot/capture/lease.h"
 
 struct holding;
 
@@ -24,16 +25,12 @@ typedef int (*holding_keep_fn)(void *ctx, const struct object_id *promise, uint6
 struct holding *holding_new(holding_keep_fn keep, void *ctx);
 void holding_free(struct holding *h); /* writers that wait are served first; NULL is fine */
 
-/*
- * Hold the file of a promise, which is on a file system with leases.  0, and the descriptor is lent until
- * one of the two that follow; -EAGAIN if somebody has it open for writing; or why else it is not held.
- */
-NODISCARD int holding_add(struct holding *h, const struct object_id *promise, int fd,
-			  uint64_t size);
+/* leases_try() for a file that may be about to be promised. */
+NODISCARD int holding_try(struct holding *h, int fd, struct lease_trial *ret);
 
-/* It is promised, or not after all.  True: the descriptor that was lent is ours now. */
-NODISCARD bool holding_own(struct holding *h, const struct object_id *promise, int fd);
-NODISCARD bool holding_let_go(struct holding *h, const struct object_id *promise, int fd);
+/* Hold the file of a promise, which was tried.  0, and the descriptor is ours; or why it is not held. */
+NODISCARD int holding_add(struct holding *h, const struct object_id *promise, int fd, uint64_t size,
+			  const struct lease_trial *t);
 
 /*
  * It was kept: nobody reads it through this any more.  Let it go, or leave that to the keep for its

@@ -8,7 +8,6 @@
 #include "base/lock.h"
 #include "base/map.h"
 #include "engine/find/engine-i.h"
-#include "snapshot/capture/lease.h"
 
 /* The background reads small files first, so it is the large ones that wait for long. */
 #define LARGE      ((uint64_t)64 << 10)
@@ -28,6 +27,7 @@ struct holding {
 
 	pthread_mutex_t lock; /* guards what follows; a leaf */
 	struct map by_key;    /* struct held, owned */
+	_Atomic size_t n;     /* of them; read without the lock */
 };
 
 static uint64_t hash_key(const void *key)
@@ -54,6 +54,7 @@ static void forget(struct holding *h, uint64_t key)
 
 	pthread_mutex_lock(&h->lock);
 	one = map_remove(&h->by_key, &key);
+	h->n = h->by_key.n;
 	pthread_mutex_unlock(&h->lock);
 	free(one);
 }
@@ -133,28 +134,31 @@ static int enter(struct holding *h, const struct object_id *promise, uint64_t si
 		return -ENOMEM;
 	*one = (struct held){ .key = key_of(promise), .promise = *promise };
 	r = map_add(&h->by_key, &one->key, one, &other);
+	h->n = h->by_key.n;
 	if (r == 0)
 		return 0;
 	free(one);
 	return r < 0 ? r : -EEXIST;
 }
 
-int holding_add(struct holding *h, const struct object_id *promise, int fd, uint64_t size)
+/* Large files have room left when small ones have none, but which it is nobody knows yet. */
+int holding_try(struct holding *h, int fd, struct lease_trial *ret)
+{
+	return leases_try(h->leases, fd, h->n < h->max / SMALL_PART, ret);
+}
+
+int holding_add(struct holding *h, const struct object_id *promise, int fd, uint64_t size,
+		const struct lease_trial *t)
 {
 	const uint64_t key = key_of(promise);
 	int r = enter(h, promise, size);
 
 	if (r < 0)
 		return r;
-	r = leases_add(h->leases, key, fd);
+	r = leases_add(h->leases, key, fd, t);
 	if (r < 0)
 		forget(h, key);
 	return r;
-}
-
-bool holding_own(struct holding *h, const struct object_id *promise, int fd)
-{
-	return leases_own(h->leases, key_of(promise), fd);
 }
 
 void holding_drop(struct holding *h, const struct object_id *promise)
@@ -164,15 +168,6 @@ void holding_drop(struct holding *h, const struct object_id *promise)
 	IGNORE_RESULT(leases_drop(h->leases, key),
 		      "the bytes are stored, or lost for another reason");
 	forget(h, key);
-}
-
-bool holding_let_go(struct holding *h, const struct object_id *promise, int fd)
-{
-	const bool taken =
-	    holding_own(h, promise, fd); /* a take may be at it, and close it later */
-
-	holding_drop(h, promise);
-	return taken;
 }
 
 struct object_id *holding_list(struct holding *h, size_t *ret_n)

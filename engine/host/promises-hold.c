@@ -85,28 +85,21 @@ uint64_t promises_descriptors(void)
 	return LEASES_FILES;
 }
 
-int promises_hold(void *ctx, const struct object_id *promise, int fd, uint64_t size)
+int promises_lease(void *ctx, int fd, struct lease_trial *ret)
 {
 	struct holding *h = borrow(ctx, true);
-	int r = h ? holding_add(h, promise, fd, size) : -ENOTSUP;
+	int r = h ? holding_try(h, fd, ret) : leases_try(NULL, fd, false, ret);
 
 	give_back(ctx, h);
-	return r == -EEXIST ? 0 : r; /* a walk that is repeated meets it again */
+	return r;
 }
 
-bool promises_own(void *ctx, const struct object_id *promise, int fd)
+bool promises_hold(void *ctx, const struct object_id *promise, int fd, uint64_t size,
+		   const struct lease_trial *t)
 {
 	struct holding *h = borrow(ctx, false);
-	const bool taken = h && holding_own(h, promise, fd);
-
-	give_back(ctx, h);
-	return taken;
-}
-
-bool promises_let_go(void *ctx, const struct object_id *promise, int fd)
-{
-	struct holding *h = borrow(ctx, false);
-	const bool taken = h && holding_let_go(h, promise, fd);
+	/* A walk that is repeated meets what is held, by another descriptor. */
+	const bool taken = h && holding_add(h, promise, fd, size, t) == 0;
 
 	give_back(ctx, h);
 	return taken;
@@ -126,16 +119,16 @@ static bool hold_again(struct promising *c, const struct promise *one)
 	const struct object_key *key = store_key(c->all->host->store);
 	const struct object_id *id = &one->what.id;
 	struct err ignored = { 0 };
+	struct lease_trial trial;
 	AUTO_CLOSE int fd = -1;
-	bool same;
 
 	if (c->top < 0 || !one->path || keep_open(c->top, one->path, &fd, &ignored) != 0 ||
-	    !lease_possible(fd) || promises_hold(c->all, id, fd, one->size) < 0)
+	    !lease_possible(fd) || promises_lease(c->all, fd, &trial) < 0 ||
+	    !keep_is_promised(key, fd, c->home, &c->record.id, id) ||
+	    !promises_hold(c->all, id, fd, one->size, &trial))
 		return false;
-	same = keep_is_promised(key, fd, c->home, &c->record.id, id);
-	if ((same ? promises_own : promises_let_go)(c->all, id, fd))
-		fd = -1;
-	return same;
+	fd = -1;
+	return true;
 }
 
 void promising_hold(struct promising *c)

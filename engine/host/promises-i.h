@@ -21,6 +21,7 @@
 
 struct host;
 struct task;
+struct lease_trial;
 struct promises;
 struct signatures;
 
@@ -49,10 +50,10 @@ bool promises_may_begin(struct promises *p);
 /* An empty record in the batch of the capture's snapshot. */
 NODISCARD int promises_put(struct batch *b, struct lazy *record, struct err *err);
 
-/* capture_options.hold, own and let_go; `ctx` is a struct promises, and the capture may promise bytes. */
-NODISCARD int promises_hold(void *ctx, const struct object_id *promise, int fd, uint64_t size);
-NODISCARD bool promises_own(void *ctx, const struct object_id *promise, int fd);
-NODISCARD bool promises_let_go(void *ctx, const struct object_id *promise, int fd);
+/* capture_options.lease and hold; `ctx` is a struct promises, and the capture may promise bytes. */
+NODISCARD int promises_lease(void *ctx, int fd, struct lease_trial *ret);
+NODISCARD bool promises_hold(void *ctx, const struct object_id *promise, int fd, uint64_t size,
+			     const struct lease_trial *t);
 
 /* The batch was committed.  Takes the signatures, for the next capture; NULL: there are none. */
 void promises_begin(struct promises *p, const struct lazy *record, struct signatures *signatures);

@@ -43,6 +43,9 @@ struct node_reader {
 	struct timespec before; /* and when that had not been asked yet */
 
 	const struct catalog_id *lazy; /* files on `home` are promised, not read; NULL: none is */
+	bool may_promise;              /* the open file, if it has not changed since `before`: */
+	struct lease_trial trial;      /* its lease, set before the stat, */
+	struct object_id xattrs;       /* and its attributes, read between the two */
 	dev_t home;
 	struct capture_promised promised;
 	const struct capture_options *options; /* borrowed; NULL: nothing is promised */

@@ -316,63 +316,48 @@ static bool is_read_at_once(const char *name)
 	return false;
 }
 
-/* 0: it is held.  -EAGAIN: somebody can write to it.  Else it cannot be held. */
-static int hold(struct node_reader *nr, const struct object_id *promise, uint64_t size)
-{
-	const struct capture_options *o = nr->options;
-	int r = o->hold ? o->hold(o->hold_ctx, promise, nr->file, size) : -ENOTSUP;
-
-	return r < 0 && r != -EAGAIN && sys_open_for_writing(nr->file) > 0 ? -EAGAIN : r;
-}
-
-/* The descriptor of a file that is held goes to the set that holds it, or stays here. */
-static void hand_over(struct node_reader *nr, const struct object_id *promise, bool promised)
-{
-	const struct capture_options *o = nr->options;
-
-	if ((promised ? o->own : o->let_go)(o->hold_ctx, promise, nr->file))
-		nr->file = -1;
-}
-
-#define PROMISED 3 /* beside NODE_CHANGED */
-
 /*
- * PROMISED; or 0 if it must be read, NODE_CHANGED if it must be opened again for that.  Who writes to it later changes its ctime, unless
- * the ctime is fresh, or somebody has it open for writing: a store to a page that is dirty already changes
- * no time.  It is held before it is looked at for the last time.
+ * What a promise needs besides the stat, which follows: a stat that shows an old ctime then shows that all
+ * of it is of one moment.  Of a file that somebody has open for writing nothing does: a store to a page
+ * that is dirty already changes no time.
  */
-static int promise(struct node_reader *nr, const char *name, struct node *n, struct stat *ret_st,
-		   struct err *err)
+static void prepare_promise(struct node_reader *nr, const char *name)
 {
-	struct tree_entry e = { .size = (uint64_t)nr->file_stat.st_size };
-	bool promised;
-	int held, r;
+	const struct capture_options *o = nr->options;
+	struct err ignored = { 0 };
+	int r;
 
-	if (!nr->lazy || e.size == 0 || e.size > CAPTURE_LAZY_MAX ||
-	    nr->file_stat.st_dev != nr->home || is_read_at_once(name))
-		return 0;
-	set_attributes(&e, &nr->file_stat);
+	if (!nr->lazy || is_read_at_once(name))
+		return;
+	r = o->lease ? o->lease(o->hold_ctx, nr->file, &nr->trial)
+		     : leases_try(NULL, nr->file, false, &nr->trial);
+	nr->may_promise =
+	    r != -EAGAIN && node_read_xattrs(nr, nr->file, &nr->xattrs, &ignored) == 0;
+}
+
+/* False if it must be read. */
+static bool promise(struct node_reader *nr, struct node *n)
+{
+	const struct capture_options *o = nr->options;
+	const struct stat *st = &nr->file_stat;
+	struct tree_entry e = { .size = (uint64_t)st->st_size, .xattrs = nr->xattrs };
+
+	if (!nr->may_promise || e.size == 0 || e.size > CAPTURE_LAZY_MAX || st->st_dev != nr->home)
+		return false;
+	set_attributes(&e, st);
 	if (is_fresh(&e, &nr->before))
-		return 0;
+		return false;
 	e.id = settle_promise(store_key(batch_store(nr->batch)), nr->lazy, e.ino, &e);
-	held = hold(nr, &e.id, e.size);
-	if (held == -EAGAIN)
-		return 0;
-	r = node_read_xattrs(nr, nr->file, &e.xattrs, err);
-	if (r == 0)
-		r = examine(nr->file, ret_st, err);
-	promised = r == 0 && same_version(&nr->file_stat, ret_st);
-	if (held == 0)
-		hand_over(nr, &e.id, promised);
-	if (!promised)
-		return r < 0 ? r : nr->file < 0 ? NODE_CHANGED : 0;
+	if (nr->trial.is_set && o->hold &&
+	    o->hold(o->hold_ctx, &e.id, nr->file, e.size, &nr->trial))
+		nr->file = -1;
 	e.form = TREE_LAZY;
 	e.data = e.size;
 	n->e = e;
 	n->trusted = true;
 	nr->promised.files++;
 	nr->promised.bytes += e.size;
-	return PROMISED;
+	return true;
 }
 
 int node_open(struct node_reader *nr, int dirfd, const char *name, struct stat *ret,
@@ -387,6 +372,7 @@ int node_open(struct node_reader *nr, int dirfd, const char *name, struct stat *
 	if (nr->file < 0)
 		return is_race(errno) ? NODE_CHANGED
 				      : node_unreadable(err_sys(err, "cannot be opened"));
+	prepare_promise(nr, name);
 	r = examine(nr->file, &nr->file_stat, err);
 	if (r == 0 && !S_ISREG(nr->file_stat.st_mode))
 		r = NODE_CHANGED;
@@ -401,6 +387,8 @@ void node_close(struct node_reader *nr)
 {
 	cleanup_close(&nr->file);
 	nr->file = -1;
+	nr->may_promise = false;
+	nr->trial.is_set = false; /* or it is somebody else's */
 }
 
 static int read_regular(struct node_reader *nr, int dirfd, const char *name, const struct stat *st,
@@ -415,9 +403,10 @@ static int read_regular(struct node_reader *nr, int dirfd, const char *name, con
 		return r;
 	if (nr->file_stat.st_dev != st->st_dev || nr->file_stat.st_ino != st->st_ino)
 		return NODE_CHANGED;
-	r = promise(nr, name, n, ret_st, err);
-	if (r != 0)
-		return r == PROMISED ? 0 : r;
+	*ret_st = nr->file_stat;
+	if (promise(nr, n))
+		return 0;
+	lease_give_up(nr->file, &nr->trial); /* its writers need not wait while it is read */
 	r = read_still(nr, n, ret_st, err);
 	if (r == NODE_CHANGED && patience) {
 		n->trusted = false;

@@ -145,6 +145,14 @@ static void run_workers(struct walk *w)
 
 /* --- the whole -------------------------------------------------------------------------- */
 
+/* The trees that name promises are replaced when these are kept. */
+static void promise_files(struct walk *w)
+{
+	batch_expect_passing_trees(w->batch);
+	for (unsigned i = 0; i < w->n_workers; i++)
+		w->workers[i].reader.lazy = w->options->lazy;
+}
+
 static int enter_top(struct walk *w, struct err *err)
 {
 	int fd = w->options->place ? sys_open_place(w->path, w->options->place)
@@ -160,6 +168,9 @@ static int enter_top(struct walk *w, struct err *err)
 	if (fstat(fd, &st) == 0)
 		w->home = st.st_dev;
 	w->times_tell = (w->known || w->options->lazy) && sys_dir_times_tell(fd);
+	/* What another machine changes shows late, or never. */
+	if (w->options->lazy && w->times_tell)
+		promise_files(w);
 	/* Without them everything is walked. */
 	if (w->known && w->times_tell && !w->careful)
 		w->marks = calloc(signatures_numbers(w->known), sizeof(*w->marks));

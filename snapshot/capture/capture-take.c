@@ -59,8 +59,6 @@ static int take_file(struct worker *k, struct dir *d, struct item *item, int fd,
 	int r;
 
 	signature_stat_set(&stat, st, w->home);
-	/* What another machine changes shows late, or never. */
-	k->reader.lazy = w->times_tell ? w->options->lazy : NULL;
 	if (st->st_nlink > 1) {
 		r = take_linked(k, d, item, fd, st, &stat, patience, err);
 		if (r == 0)

@@ -23,6 +23,7 @@
 #include "cowfs/store/catalog-id.h"
 #include "cowfs/store/object.h"
 #include "cowfs/store/root.h"
+#include "snapshot/capture/lease.h"
 #include "snapshot/capture/signatures.h"
 
 #define CAPTURE_THREADS_MAX 8
@@ -75,15 +76,14 @@ struct capture_options {
 	 */
 	const struct catalog_id *lazy;
 	/*
-	 * Called by several threads for each file that is about to be promised, with a descriptor of
-	 * it, on a file system that lease_possible() says yes to: somebody may keep its writers waiting
-	 * from now on.  -EAGAIN has the file read at once.  After 0 the descriptor is lent, and one of
-	 * two follows: `own` when it is promised, `let_go` if it is not after all.  True: they have
-	 * taken the descriptor.  NULL: nobody does any of it.
+	 * Called by several threads for each file that may be promised, with a descriptor of it, on a
+	 * file system that lease_possible() says yes to: leases_try(), for a set that is going to hold
+	 * it.  -EAGAIN has the file read at once.  Then `hold` for each file with a lease that is
+	 * promised: true, and the descriptor is taken.  NULL: nobody holds any.
 	 */
-	int (*hold)(void *ctx, const struct object_id *promise, int fd, uint64_t size);
-	bool (*own)(void *ctx, const struct object_id *promise, int fd);
-	bool (*let_go)(void *ctx, const struct object_id *promise, int fd);
+	int (*lease)(void *ctx, int fd, struct lease_trial *ret);
+	bool (*hold)(void *ctx, const struct object_id *promise, int fd, uint64_t size,
+		     const struct lease_trial *t);
 	void *hold_ctx;
 	bool apart;                   /* inode numbers from the range below */
 	unsigned threads;             /* 0: as many as there are processors */

@@ -8,9 +8,10 @@
  * number may have been given to another file by the time its signal is read, so each is asked in any
  * case (F_GETLEASE) before it is called broken.
  *
- * The takers do the reading.  A lease goes COMING -> HELD -> QUEUED -> TAKING and is then freed, or
- * queued again if it cannot be taken yet.  It is in the tables before the kernel has it, so that its
- * signal always finds it; a signal that comes while it is COMING is seen to by the thread that adds it.
+ * The takers do the reading.  A lease goes HELD -> QUEUED -> TAKING and is then freed, or queued again
+ * if it cannot be taken yet.  The kernel has it before the tables do.  A signal that finds nothing in
+ * them is noted by its descriptor, and leases_add() then asks the lease.  So it does when there were
+ * too many to note, or a plain SIGIO came since the lease was tried.
  */
 #include "snapshot/capture/lease.h"
 
@@ -36,13 +37,13 @@
 #define AGAIN_US     20000 /* before a lease is queued again */
 #define LEASE_SIGNAL SIGRTMIN
 
-enum lease_state { LEASE_COMING, LEASE_HELD, LEASE_QUEUED, LEASE_TAKING };
+#define MISSED_MAX 64
+
+enum lease_state { LEASE_HELD, LEASE_QUEUED, LEASE_TAKING };
 
 struct lease {
 	uint64_t key;
-	int fd; /* owned, unless it is lent */
-	bool lent;
-	bool asked; /* somebody looked while it was coming */
+	int fd; /* owned */
 	enum lease_state state;
 	struct lease *next; /* in the queue */
 };
@@ -56,6 +57,9 @@ struct leases {
 	struct map by_key, by_fd;
 	struct lease *queue, **queue_end;
 	struct leases_count count;
+	int missed[MISSED_MAX]; /* descriptors whose signal found no lease, perhaps long ago */
+	size_t n_missed;
+	_Atomic uint64_t doubts; /* how often signals may have been missed; read without the lock */
 	pid_t receiver_tid;
 	bool ending;  /* the receiver goes */
 	bool drained; /* the takers go when the queue is empty */
@@ -104,7 +108,6 @@ static void enqueue(struct leases *l, struct lease *e)
 
 static void serve_if_broken(struct leases *l, struct lease *e)
 {
-	e->asked = e->state == LEASE_COMING;
 	if (e->state == LEASE_HELD && fcntl(e->fd, F_GETLEASE) != F_RDLCK)
 		enqueue(l, e);
 }
@@ -118,6 +121,29 @@ static void sweep(struct leases *l)
 		serve_if_broken(l, e);
 }
 
+/* Its lease may be one that is not in the set yet. */
+static void note_missed(struct leases *l, int fd)
+{
+	for (size_t i = 0; i < l->n_missed; i++)
+		if (l->missed[i] == fd)
+			return;
+	if (l->n_missed == MISSED_MAX) {
+		l->n_missed = 0;
+		l->doubts++;
+	}
+	l->missed[l->n_missed++] = fd;
+}
+
+static bool was_missed(struct leases *l, int fd)
+{
+	for (size_t i = 0; i < l->n_missed; i++)
+		if (l->missed[i] == fd) {
+			l->missed[i] = l->missed[--l->n_missed];
+			return true;
+		}
+	return false;
+}
+
 static void receive(struct leases *l, const siginfo_t *info)
 {
 	struct lease *e;
@@ -127,10 +153,13 @@ static void receive(struct leases *l, const siginfo_t *info)
 		e = map_get(&l->by_fd, &info->si_fd);
 		if (e)
 			serve_if_broken(l, e);
+		else
+			note_missed(l, info->si_fd);
 		return;
 	}
 	if (!l->ending)
 		l->count.swept++;
+	l->doubts++;
 	sweep(l);
 }
 
@@ -175,8 +204,7 @@ static bool free_lease(struct leases *l, struct lease *e)
 	const bool held = fcntl(e->fd, F_SETLEASE, F_UNLCK) == 0;
 
 	forget(l, e);
-	if (!e->lent)
-		close(e->fd);
+	close(e->fd);
 	free(e);
 	return held;
 }
@@ -326,22 +354,42 @@ void leases_close(struct leases *l)
 
 /* --- files ------------------------------------------------------------------------------ */
 
-static int set_lease(const struct leases *l, int fd)
+static int direct_signals(const struct leases *l, int fd)
 {
 	const struct f_owner_ex receiver = { .type = F_OWNER_TID, .pid = l->receiver_tid };
 
 	if (fcntl(fd, F_SETOWN_EX, &receiver) < 0 || fcntl(fd, F_SETSIG, LEASE_SIGNAL) < 0)
 		return -errno;
-	if (fcntl(fd, F_SETLEASE, F_RDLCK) == 0)
+	return 0;
+}
+
+int leases_try(struct leases *l, int fd, bool likely, struct lease_trial *ret)
+{
+	int r = 0;
+
+	assert(l || !likely);
+	*ret = (struct lease_trial){ .signals = likely, .doubts = l ? l->doubts : 0 };
+	if (likely)
+		r = direct_signals(l, fd);
+	if (r < 0)
+		return r;
+	ret->is_set = fcntl(fd, F_SETLEASE, F_RDLCK) == 0;
+	if (ret->is_set)
 		return 0;
 	return errno == EINVAL ? -ENOTSUP : -errno;
+}
+
+void lease_give_up(int fd, struct lease_trial *t)
+{
+	if (t->is_set)
+		IGNORE_RESULT(fcntl(fd, F_SETLEASE, F_UNLCK), "it ends with the descriptor");
+	t->is_set = false;
 }
 
 static int enter(struct leases *l, struct lease *e)
 {
 	void *other;
 	int r;
-	LOCKED(&l->lock);
 
 	if (l->count.held >= l->opts.max)
 		return -EMFILE;
@@ -356,42 +404,26 @@ static int enter(struct leases *l, struct lease *e)
 	return r;
 }
 
-int leases_add(struct leases *l, uint64_t key, int fd)
+int leases_add(struct leases *l, uint64_t key, int fd, const struct lease_trial *t)
 {
-	struct lease *e = calloc(1, sizeof(*e));
+	AUTO_FREE struct lease *e = calloc(1, sizeof(*e));
 	int r;
 
+	assert(t->is_set);
 	if (!e)
 		return -ENOMEM;
-	*e = (struct lease){ .key = key, .fd = fd, .lent = true, .state = LEASE_COMING };
-	r = enter(l, e);
-	if (r < 0) {
-		free(e);
+	*e = (struct lease){ .key = key, .fd = fd, .state = LEASE_HELD };
+	r = t->signals ? 0 : direct_signals(l, fd);
+	if (r < 0)
 		return r;
-	}
-	r = set_lease(l, fd); /* without the lock: other threads do the same */
-	pthread_mutex_lock(&l->lock);
-	if (r < 0)
-		forget(l, e);
-	e->state = LEASE_HELD;
-	if (r == 0 && e->asked)
-		serve_if_broken(l, e);
-	pthread_mutex_unlock(&l->lock);
-	if (r < 0)
-		free(e);
-	return r;
-}
-
-bool leases_own(struct leases *l, uint64_t key, int fd)
-{
-	struct lease *e;
 	LOCKED(&l->lock);
-
-	e = map_get(&l->by_key, &key);
-	if (!e || e->fd != fd || !e->lent)
-		return false;
-	e->lent = false;
-	return true;
+	r = enter(l, e);
+	if (r < 0)
+		return r;
+	if (was_missed(l, fd) || !t->signals || t->doubts != l->doubts)
+		serve_if_broken(l, e);
+	TAKE_PTR(e);
+	return 0;
 }
 
 int leases_drop(struct leases *l, uint64_t key)

@@ -6,9 +6,9 @@
  * `take`, which reads the file through its descriptor, and lets the writer go on.  The descriptor
  * stays readable when the name is unlinked or given to another file.
  *
- * From leases_add() on, and as long as lease_held() says so, the bytes are those of that moment if the
+ * From leases_try() on, and as long as lease_held() says so, the bytes are those of that moment if the
  * size is.  mtime and ctime prove nothing against it: chmod, rename, link, unlink and utimes change
- * them and no byte.  Compare the file's signature once, after leases_add() and before the promise is
+ * them and no byte.  Look at the file's signature once, after leases_try() and before the promise is
  * relied on: what was written before the lease is not seen by it.
  *
  * What a lease does not cover, and what the caller does about it:
@@ -79,24 +79,34 @@ NODISCARD int leases_open(const struct leases_options *options, struct leases **
 void leases_close(struct leases *l);
 DEFINE_CLEANUP(struct leases *, leases_close)
 
+/* A lease that was set before anybody knew whether its file is to be held. */
+struct lease_trial {
+	bool is_set;     /* the descriptor has a lease */
+	bool signals;    /* whose breaks are told to the set */
+	uint64_t doubts; /* of the set, before that */
+};
+
 /*
- * Lease a regular file that is open for reading only.  If this returns 0 the descriptor is lent to the
- * set: the caller may use it, and must not close it before leases_own() has said whose it is.
+ * Lease a regular file that is open for reading only.  A writer waits from now on, for leases_add() or
+ * until the caller closes the descriptor or calls lease_give_up().  Without `likely` leases_add() has
+ * more to do, and a lease that does not come to that costs less.  Without a set (NULL) none does.
+ * SIGIO must be ignored.
  * None of these has a sentence, for each is an answer:
  *   -EAGAIN   somebody has it open for writing
  *   -EACCES   another owner's, and we lack CAP_LEASE
  *   -ENOTSUP  no leases on this file system, or not a regular file
- *   -EMFILE   the set is full
- *   -EEXIST   the key is in the set
  * Others (-ENOMEM, -ENOLCK) are failures of the machine.
  */
-NODISCARD int leases_add(struct leases *l, uint64_t key, int fd);
+NODISCARD int leases_try(struct leases *l, int fd, bool likely, struct lease_trial *ret);
+void lease_give_up(int fd, struct lease_trial *t); /* if it is set */
 
 /*
- * Have the set take a descriptor that it was lent.  False: it is the caller's, since the set has let the
- * file go, or holds it by another one.
+ * The file is in the set, and the descriptor is the set's.  Else that is the caller's still, with its lease:
+ *   -EMFILE   the set is full
+ *   -EEXIST   the key is in the set
+ * Others are failures of the machine.
  */
-NODISCARD bool leases_own(struct leases *l, uint64_t key, int fd);
+NODISCARD int leases_add(struct leases *l, uint64_t key, int fd, const struct lease_trial *t);
 
 /*
  * Let a file go, after it was read otherwise.  1: it was held all the time until now; 0: it was not

@@ -75,6 +75,49 @@ TEST(what_was_expected_to_be_new_and_is_not_is_stored_once)
 	stock_check_clean(s);
 }
 
+static uint64_t put_zeros(struct batch *b, enum object_kind kind, struct object_id *ret)
+{
+	static const char zeros[3000];
+	const uint64_t before = batch_appended(b);
+	struct err err = { 0 };
+
+	CHECK(batch_put(b, kind, zeros, sizeof(zeros), ret, &err) >= 0);
+	return batch_appended(b) - before;
+}
+
+TEST(trees_that_pass_are_not_compressed_and_nothing_else_differs)
+{
+	CLEANUP(store_close_p) struct store *s = stock_open(test_path("passing"), STORE_CREATE);
+	CLEANUP(batch_end_p) struct batch *b = NULL;
+	const struct object_id root = stock_snapshot(s, "old", "text");
+	const uint64_t rows = stock_rows(s);
+	struct object_id id, again;
+
+	b = stock_begin(s);
+	batch_expect_passing_trees(b);
+	CHECK(put_zeros(b, OBJECT_TREE, &id) > 3000);
+	CHECK(put_zeros(b, OBJECT_CHUNK, &id) < 1000);
+	batch_end(TAKE_PTR(b));
+	/* One that is there after all stays as it is. */
+	b = stock_begin(s);
+	batch_expect_passing_trees(b);
+	again = stock_put_root(b, "text");
+	CHECK(object_id_equal(&again, &root));
+	stock_name(b, REF_SNAPSHOT, "new", &again, REF_NEW);
+	stock_commit(b);
+	CHECK_EQ(stock_rows(s), rows);
+	CHECK(stock_root_is_whole(s, &again, "text"));
+	batch_end(TAKE_PTR(b));
+	/* The same from the beginning. */
+	b = stock_begin(s);
+	batch_expect_passing_trees(b);
+	again = stock_put_root(b, "other");
+	stock_name(b, REF_SNAPSHOT, "other", &again, REF_NEW);
+	stock_commit(b);
+	CHECK(stock_root_is_whole(s, &again, "other"));
+	stock_check_clean(s);
+}
+
 TEST(equal_bytes_of_two_kinds_are_two_objects)
 {
 	CLEANUP(store_close_p) struct store *s = stock_open(test_path("kinds"), STORE_CREATE);

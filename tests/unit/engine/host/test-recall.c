@@ -11,6 +11,7 @@
 #include "base/sys.h"
 #include "engine/host/host-i.h"
 #include "engine/host/promising-i.h"
+#include "snapshot/capture/lease.h"
 #include "tests/lib/stock.h"
 #include "tests/lib/test.h"
 
@@ -121,6 +122,7 @@ TEST(a_project_that_is_absent_stays_so_until_its_directory_is_open)
 TEST(the_end_does_not_wait_for_a_walk_that_a_writer_waits_for)
 {
 	const struct object_id promise = { { 1 } };
+	struct lease_trial trial;
 	struct promises *all = NULL;
 	struct host host = { 0 };
 	struct err err = { 0 };
@@ -136,13 +138,14 @@ TEST(the_end_does_not_wait_for_a_walk_that_a_writer_waits_for)
 	CHECK(fd >= 0);
 	CHECK_OK(promises_new(&host, &all, &err), &err);
 	CHECK(promises_may_begin(all));
-	r = promises_hold(all, &promise, fd, 0);
+	r = promises_lease(all, fd, &trial);
 	if (r == -ENOTSUP) {
 		promises_free(all);
 		close(fd);
 		TEST_SKIP("no leases on the file system of the test directory");
 	}
 	CHECK_EQ(r, 0);
+	CHECK(promises_hold(all, &promise, fd, 0, &trial));
 	writer = fork();
 	CHECK(writer >= 0);
 	if (writer == 0)
@@ -151,7 +154,6 @@ TEST(the_end_does_not_wait_for_a_walk_that_a_writer_waits_for)
 	promises_free(all);
 	CHECK_EQ(waitpid(writer, &status, 0), writer);
 	CHECK_EQ(status, 0);
-	close(fd);
 }
 
 TEST_MAIN("recall")

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
@@ -18,6 +19,7 @@
 #define NOBODY    65534
 #define KEYS      5000
 #define OLD_BYTES "as it was"
+#define MANY      150 /* more than a set notes of signals that found no lease */
 
 /* What takers and writers, which are other processes, see of each other. */
 struct board {
@@ -76,6 +78,7 @@ static void scene_open(struct scene *sc, size_t max, unsigned takers)
 	};
 	struct err err = { 0 };
 
+	signal(SIGIO, SIG_IGN);
 	CHECK_OK(leases_open(&options, &sc->l, &err), &err);
 }
 
@@ -117,6 +120,19 @@ static int open_file(const char *path)
 	return fd;
 }
 
+/* As if it were one step; a descriptor that is refused has no lease. */
+static int add(struct scene *sc, uint64_t key, int fd, bool likely)
+{
+	struct lease_trial trial;
+	int r = leases_try(sc->l, fd, likely, &trial);
+
+	if (r == 0)
+		r = leases_add(sc->l, key, fd, &trial);
+	if (r < 0)
+		lease_give_up(fd, &trial);
+	return r;
+}
+
 static void add_file(struct scene *sc, uint64_t key)
 {
 	char path[256];
@@ -126,8 +142,7 @@ static void add_file(struct scene *sc, uint64_t key)
 	unlink(path); /* of an earlier test, which may have it open */
 	make_file(path);
 	fd = open_file(path);
-	CHECK_EQ(leases_add(sc->l, key, fd), 0);
-	CHECK(leases_own(sc->l, key, fd));
+	CHECK_EQ(add(sc, key, fd, key % 2), 0);
 }
 
 /* What the linked functions of a child may do after a fork with threads: system calls only. */
@@ -466,40 +481,91 @@ TEST(a_file_that_is_open_or_mapped_for_writing_is_refused)
 	make_file(test_path("busy"));
 	fd = open_file(test_path("busy"));
 	writer = open(test_path("busy"), O_RDWR | O_CLOEXEC);
-	CHECK_EQ(leases_add(sc.l, 1, fd), -EAGAIN);
+	CHECK_EQ(add(&sc, 1, fd, true), -EAGAIN);
 	at = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, writer, 0);
 	CHECK(at != MAP_FAILED);
 	close(writer);
-	CHECK_EQ(leases_add(sc.l, 1, fd), -EAGAIN);
+	CHECK_EQ(add(&sc, 1, fd, true), -EAGAIN);
 	munmap(at, 4096);
-	CHECK_EQ(leases_add(sc.l, 1, fd), 0);
-	CHECK(leases_own(sc.l, 1, TAKE_FD(fd)));
+	CHECK_EQ(add(&sc, 1, TAKE_FD(fd), true), 0);
 	CHECK_EQ(leases_count(sc.l).held, 1);
 }
 
-TEST(a_descriptor_that_is_lent_is_closed_by_nobody_else)
+/* Wait until the kernel has begun to break the lease, so that its signal was sent. */
+static void wait_for_break(int fd)
 {
-	AUTO_CLOSE int fd = -1, other = -1;
+	WAIT_FOR(fcntl(fd, F_GETLEASE) != F_RDLCK);
+}
+
+TEST(a_writer_that_comes_before_the_file_is_in_the_set_is_served)
+{
+	struct lease_trial trial;
+	pid_t pid;
+	int fd;
+
+	for (int i = 0; i < 40; i++) {
+		const uint64_t key = 1 + (uint64_t)i % 4;
+		const bool likely = i % 3 != 0;
+		SCENE(sc, 0, 0);
+
+		unlink(name_of(key));
+		make_file(name_of(key));
+		fd = open_file(name_of(key));
+		CHECK_EQ(leases_try(sc.l, fd, likely, &trial), 0);
+		pid = start_writer(&sc, key, open_wronly);
+		wait_for_break(fd);
+		/* With the signal received, or on its way, or lost. */
+		if (i % 2)
+			usleep(2000);
+		CHECK_EQ(leases_add(sc.l, key, fd, &trial), 0);
+		CHECK_EQ(end_of(pid), 0);
+		CHECK_EQ(atomic_load(&sc.b->taken[key]), 1);
+		check_clean(&sc);
+	}
+}
+
+TEST(more_missed_signals_than_can_be_noted_are_none_too_few)
+{
+	struct lease_trial trials[MANY];
+	int fds[MANY];
+	pid_t pids[MANY];
+	SCENE(sc, 0, 0);
+
+	for (uint64_t i = 0; i < MANY; i++) {
+		unlink(name_of(i + 1));
+		make_file(name_of(i + 1));
+		fds[i] = open_file(name_of(i + 1));
+		CHECK_EQ(leases_try(sc.l, fds[i], true, &trials[i]), 0);
+		pids[i] = start_writer(&sc, i + 1, open_wronly);
+		wait_for_break(fds[i]);
+	}
+	for (uint64_t i = 0; i < MANY; i++)
+		CHECK_EQ(leases_add(sc.l, i + 1, fds[i], &trials[i]), 0);
+	for (uint64_t i = 0; i < MANY; i++) {
+		CHECK_EQ(end_of(pids[i]), 0);
+		CHECK_EQ(atomic_load(&sc.b->taken[i + 1]), 1);
+	}
+	check_clean(&sc);
+}
+
+TEST(a_lease_that_was_tried_ends_with_its_descriptor_or_before)
+{
+	struct lease_trial trial;
+	int fd;
 	SCENE(sc, 0, 0);
 
 	make_file(name_of(1));
 	fd = open_file(name_of(1));
-	other = open_file(name_of(1));
-	CHECK_EQ(leases_add(sc.l, 1, fd), 0);
-	CHECK(!leases_own(sc.l, 1, other));
-	CHECK(!leases_own(sc.l, 2, fd));
-	/* A writer comes and goes on, and the set has forgotten the file. */
-	CHECK_EQ(end_of(start_writer(&sc, 1, open_wronly)), 0);
-	CHECK_EQ(leases_drop(sc.l, 1), -ENOENT);
-	CHECK(fcntl(fd, F_GETFD) >= 0);
-	CHECK(!leases_own(sc.l, 1, fd));
-	/* The same if it is let go, and if the set ends. */
-	CHECK_EQ(leases_add(sc.l, 2, fd), 0);
-	CHECK_EQ(leases_drop(sc.l, 2), 1);
-	CHECK(fcntl(fd, F_GETFD) >= 0);
-	CHECK_EQ(leases_add(sc.l, 3, fd), 0);
-	leases_close(TAKE_PTR(sc.l));
-	CHECK(fcntl(fd, F_GETFD) >= 0);
+	CHECK_EQ(leases_try(sc.l, fd, true, &trial), 0);
+	lease_give_up(fd, &trial);
+	CHECK(!trial.is_set);
+	CHECK_EQ(fcntl(fd, F_GETLEASE), F_UNLCK);
+	CHECK_EQ(leases_try(sc.l, fd, false, &trial), 0);
+	close(fd);
+	fd = open(name_of(1), O_WRONLY | O_NONBLOCK | O_CLOEXEC);
+	CHECK(fd >= 0);
+	close(fd);
+	CHECK_EQ(leases_count(sc.l).held, 0);
 }
 
 TEST(each_refusal_has_its_own_code_and_leaves_the_descriptor)
@@ -510,17 +576,16 @@ TEST(each_refusal_has_its_own_code_and_leaves_the_descriptor)
 	add_file(&sc, 1);
 	make_file(test_path("one"));
 	fd = open_file(test_path("one"));
-	CHECK_EQ(leases_add(sc.l, 1, fd), -EEXIST);
+	CHECK_EQ(add(&sc, 1, fd, true), -EEXIST);
 	dir = open(test_dir(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	CHECK_EQ(leases_add(sc.l, 2, dir), -ENOTSUP);
+	CHECK_EQ(add(&sc, 2, dir, true), -ENOTSUP);
 	proc = open("/proc/self/status", O_RDONLY | O_CLOEXEC);
 	CHECK(!lease_possible(proc));
 	add_file(&sc, 3);
-	CHECK_EQ(leases_add(sc.l, 4, fd), -EMFILE);
+	CHECK_EQ(add(&sc, 4, fd, true), -EMFILE);
 	CHECK_EQ(leases_dup(sc.l, 4), -ENOENT);
 	CHECK_EQ(leases_drop(sc.l, 3), 1);
-	CHECK_EQ(leases_add(sc.l, 4, fd), 0);
-	CHECK(leases_own(sc.l, 4, TAKE_FD(fd)));
+	CHECK_EQ(add(&sc, 4, TAKE_FD(fd), true), 0);
 }
 
 TEST(files_of_another_owner_are_refused_without_the_privilege)
@@ -541,7 +606,7 @@ TEST(files_of_another_owner_are_refused_without_the_privilege)
 			_exit(1);
 		if (leases_open(&options, &sc.l, NULL) < 0)
 			_exit(2);
-		_exit(leases_add(sc.l, 1, fd) == -EACCES ? 0 : 3);
+		_exit(add(&sc, 1, fd, true) == -EACCES ? 0 : 3);
 	}
 	CHECK_EQ(end_of(pid), 0);
 }
