@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
@@ -14,7 +15,7 @@
 struct serving {
 	struct stream stream;
 	struct depot *depot; /* owned; NULL until the client has named it */
-	const char *root;
+	const struct depot_serve_options *options;
 	struct err why;
 };
 
@@ -48,21 +49,53 @@ static bool has_dotdot(const char *path)
 	return false;
 }
 
+/* Where a path of the client's is here; owned. */
+static int make_url(struct serving *v, const char *path, char **ret)
+{
+	const char *root = v->options->root, *home = getenv("HOME");
+
+	if (path[0] != '/' || (root && has_dotdot(path)))
+		return err_set(&v->why, -EINVAL, "'%.200s' cannot be the path of a depot", path);
+	if (!root && strncmp(path, "/~/", 3) == 0) {
+		if (!home || home[0] != '/')
+			return err_set(&v->why, -ENOENT, "there is no home directory");
+		root = home;
+		path += 2;
+	}
+	if (asprintf(ret, "dir:%s%s", root ? root : "", path) < 0) {
+		*ret = NULL;
+		return -ENOMEM;
+	}
+	return 0;
+}
+
 static int serve_open(struct serving *v)
 {
 	AUTO_FREE char *path = stream_text(&v->stream), *url = NULL;
+	int r;
 
 	if (!path)
 		return -ENOMEM;
 	if (!stream_is_whole(&v->stream) || v->depot)
 		return wrong(v);
-	if (path[0] != '/' || (v->root && has_dotdot(path)))
-		return err_set(&v->why, -EINVAL, "'%.200s' cannot be the path of a depot", path);
-	if (asprintf(&url, "dir:%s%s", v->root ? v->root : "", path) < 0) {
-		url = NULL;
-		return -ENOMEM;
-	}
-	return depot_open(url, NULL, &v->depot, &v->why);
+	r = make_url(v, path, &url);
+	return r < 0 ? r : depot_open(url, NULL, &v->depot, &v->why);
+}
+
+static int serve_ticket(struct serving *v)
+{
+	CLEANUP(ticket_question_done) struct ticket_question q = { 0 };
+	AUTO_FREE char *url = NULL;
+	int r = ticket_question_read(&v->stream, &q);
+
+	if (r == -EPROTO)
+		return wrong(v);
+	if (r == 0 && !v->options->ticket)
+		return err_set(&v->why, -EACCES,
+			       "no tickets are taken there: it was started without --tickets");
+	if (r == 0 && q.path[0] != '\0')
+		r = make_url(v, q.path, &url);
+	return r < 0 ? r : v->options->ticket(&v->stream, &q, url, v->options->ctx, &v->why);
 }
 
 static int serve_has(struct serving *v)
@@ -393,6 +426,10 @@ static int serve_one(struct serving *v, int type)
 	v->why = (struct err){ 0 };
 	if (type == STREAM_OPEN)
 		r = serve_open(v);
+	else if (type == STREAM_TICKET)
+		r = serve_ticket(v);
+	else if (type == STREAM_STOP)
+		return 0; /* it crossed the answer */
 	else if (type < 0 || (size_t)type >= ARRAY_LEN(verbs) || !verbs[type] || !v->depot)
 		r = wrong(v);
 	else
@@ -409,10 +446,10 @@ static int serve_one(struct serving *v, int type)
 	return r == -EPROTO ? r : 0;
 }
 
-int depot_serve(int in, int out, const char *root, struct err *err)
+int depot_serve(int in, int out, const struct depot_serve_options *options, struct err *err)
 {
 	CLEANUP(serving_done) struct serving v = { .stream = { .in = in, .out = out },
-						   .root = root };
+						   .options = options };
 	int r;
 
 	r = fdio_write(out, STREAM_MAGIC, STREAM_MAGIC_SIZE);

@@ -8,9 +8,23 @@
 
 #include "base/attr.h"
 #include "base/err.h"
+#include "remote/ticket-line.h"
+
+struct depot_serve_options {
+	/* The client's paths lie below that directory, and ".." is refused; NULL: anywhere. */
+	const char *root;
+	/*
+	 * Answer a ticket (ticket-line.h), whose message is the one that `s` got last.  `depot` is the address of the depot
+	 * here that it names; NULL: none.  1 if all is said; a failure is told to the client.  NULL: tickets are refused.
+	 */
+	int (*ticket)(struct stream *s, const struct ticket_question *q, const char *depot,
+		      void *ctx, struct err *err);
+	void *ctx;
+};
 
 /*
- * Answer until the input ends.  With `root`, the client's path lies below that directory, and ".." is
- * refused; NULL: anywhere.  -EPROTO with a sentence if the client says something that the protocol has not.
+ * Answer until the input ends.  -EPROTO with a sentence if the client says something that the protocol has not.
+ * Without a root, "/~/" begins a path in the home directory.
  */
-NODISCARD int depot_serve(int in, int out, const char *root, struct err *err);
+NODISCARD int depot_serve(int in, int out, const struct depot_serve_options *options,
+			  struct err *err);

@@ -41,16 +41,16 @@ static int ask_has(struct ssh_depot *s, void *ctx, struct err *err)
 	uint32_t has;
 	int r;
 
-	stream_begin(&s->stream, STREAM_HAS);
-	stream_add_digest(&s->stream, q->blob);
+	stream_begin(&s->line.stream, STREAM_HAS);
+	stream_add_digest(&s->line.stream, q->blob);
 	r = ssh_send(s, err);
 	if (r == 0)
 		r = ssh_receive_ok(s, err);
 	if (r < 0)
 		return r;
-	has = stream_u32(&s->stream);
-	q->size = stream_u64(&s->stream);
-	return stream_is_whole(&s->stream) && has <= 1 ? (int)has : ssh_strange(s, err);
+	has = stream_u32(&s->line.stream);
+	q->size = stream_u64(&s->line.stream);
+	return stream_is_whole(&s->line.stream) && has <= 1 ? (int)has : ssh_strange(s, err);
 }
 
 int ssh_has_blob(struct depot *d, const struct digest *blob, uint64_t *ret_size, struct err *err)
@@ -89,8 +89,8 @@ static int send_bytes(struct ssh_depot *s, const struct put_question *q, struct 
 			return err_set(err, got < 0 ? (int)got : -EBADMSG,
 				       "a blob could not be read while it was sent");
 		}
-		stream_begin(&s->stream, STREAM_DATA);
-		stream_add_raw(&s->stream, data, n);
+		stream_begin(&s->line.stream, STREAM_DATA);
+		stream_add_raw(&s->line.stream, data, n);
 		r = ssh_send(s, err);
 		if (r < 0)
 			return r;
@@ -110,16 +110,16 @@ static int ask_put(struct ssh_depot *s, void *ctx, struct err *err)
 	bool there;
 	int r;
 
-	stream_begin(&s->stream, STREAM_PUT);
-	stream_add_digest(&s->stream, q->blob);
-	stream_add_u64(&s->stream, q->from->size);
+	stream_begin(&s->line.stream, STREAM_PUT);
+	stream_add_digest(&s->line.stream, q->blob);
+	stream_add_u64(&s->line.stream, q->from->size);
 	r = ssh_send(s, err);
 	if (r == 0)
 		r = ssh_receive_ok(s, err);
 	if (r < 0)
 		return r;
-	there = stream_u32(&s->stream) != 0;
-	if (!stream_is_whole(&s->stream))
+	there = stream_u32(&s->line.stream) != 0;
+	if (!stream_is_whole(&s->line.stream))
 		return ssh_strange(s, err);
 	r = there ? moved(s, q->watch, q->from->size) : send_bytes(s, q, err);
 	return r < 0 ? r : ssh_receive_ok(s, err);
@@ -147,10 +147,10 @@ static int ask_get(struct ssh_depot *s, void *ctx, struct err *err)
 	struct get_question *q = ctx;
 	int r;
 
-	stream_begin(&s->stream, STREAM_GET);
-	stream_add_digest(&s->stream, q->blob);
-	stream_add_u64(&s->stream, q->off);
-	stream_add_u64(&s->stream, q->len);
+	stream_begin(&s->line.stream, STREAM_GET);
+	stream_add_digest(&s->line.stream, q->blob);
+	stream_add_u64(&s->line.stream, q->off);
+	stream_add_u64(&s->line.stream, q->len);
 	r = ssh_send(s, err);
 	while (r == 0) {
 		const void *data;
@@ -159,7 +159,7 @@ static int ask_get(struct ssh_depot *s, void *ctx, struct err *err)
 		r = ssh_receive(s, err);
 		if (r < 0 || r == STREAM_OK)
 			return r < 0 ? r : 0;
-		data = r == STREAM_DATA ? stream_rest(&s->stream, &n) : NULL;
+		data = r == STREAM_DATA ? stream_rest(&s->line.stream, &n) : NULL;
 		if (!data || n > q->len)
 			return ssh_strange(s, err);
 		q->off += n;

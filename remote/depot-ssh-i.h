@@ -4,14 +4,11 @@
 #pragma once
 
 #include "remote/depot.h"
-#include "remote/ssh.h"
-#include "remote/stream.h"
+#include "remote/ssh-line.h"
 
 struct ssh_depot {
 	struct depot depot;
-	struct ssh_place place;
-	struct ssh_child child;
-	struct stream stream;
+	struct ssh_line line;
 	uint64_t rate;
 	unsigned tries;
 	uint64_t paced, paced_us; /* bytes since, and when, the rate was looked at first */

@@ -26,14 +26,14 @@ static int ask_manifest(struct ssh_depot *s, void *ctx, struct err *err)
 	size_t len;
 	int r;
 
-	stream_begin(&s->stream, STREAM_GET_MANIFEST);
-	stream_add_text(&s->stream, q->reference);
+	stream_begin(&s->line.stream, STREAM_GET_MANIFEST);
+	stream_add_text(&s->line.stream, q->reference);
 	r = ssh_send(s, err);
 	if (r == 0)
 		r = ssh_receive_ok(s, err);
 	if (r < 0)
 		return r;
-	at = stream_rest(&s->stream, &len);
+	at = stream_rest(&s->line.stream, &len);
 	if (len > DEPOT_MANIFEST_MAX)
 		return ssh_strange(s, err);
 	buf_reset(q->out);
@@ -87,12 +87,12 @@ static int ask_tag(struct ssh_depot *s, void *ctx, struct err *err)
 	r = ssh_connect(s, err);
 	if (r < 0)
 		return r;
-	stream_begin(&s->stream, STREAM_PUT_MANIFEST);
-	stream_add_text(&s->stream, q->tag);
-	stream_add_text(&s->stream, q->media_type);
-	stream_add_u32(&s->stream, q->expect != NULL);
-	stream_add_digest(&s->stream, q->expect ? q->expect : &none);
-	stream_add_raw(&s->stream, q->bytes, q->len);
+	stream_begin(&s->line.stream, STREAM_PUT_MANIFEST);
+	stream_add_text(&s->line.stream, q->tag);
+	stream_add_text(&s->line.stream, q->media_type);
+	stream_add_u32(&s->line.stream, q->expect != NULL);
+	stream_add_digest(&s->line.stream, q->expect ? q->expect : &none);
+	stream_add_raw(&s->line.stream, q->bytes, q->len);
 	q->asked = true;
 	r = ssh_send(s, err);
 	return r < 0 ? r : ssh_receive_ok(s, err);
@@ -112,7 +112,7 @@ static int ask_tags(struct ssh_depot *s, void *ctx, struct err *err)
 	int r;
 
 	q->n = 0;
-	stream_begin(&s->stream, STREAM_TAGS);
+	stream_begin(&s->line.stream, STREAM_TAGS);
 	r = ssh_send(s, err);
 	while (r == 0) {
 		AUTO_FREE char *tag = NULL;
@@ -120,8 +120,8 @@ static int ask_tags(struct ssh_depot *s, void *ctx, struct err *err)
 		r = ssh_receive(s, err);
 		if (r < 0 || r == STREAM_OK)
 			return r < 0 ? r : 0;
-		tag = r == STREAM_ITEM ? stream_text(&s->stream) : NULL;
-		if (!tag || !stream_is_whole(&s->stream) || !depot_tag_valid(tag))
+		tag = r == STREAM_ITEM ? stream_text(&s->line.stream) : NULL;
+		if (!tag || !stream_is_whole(&s->line.stream) || !depot_tag_valid(tag))
 			return ssh_strange(s, err);
 		if (q->n == TAGS_MAX) {
 			ssh_hang_up(s);
@@ -151,8 +151,8 @@ static int ask_delete(struct ssh_depot *s, void *ctx, struct err *err)
 	const struct name_question *q = ctx;
 	int r;
 
-	stream_begin(&s->stream, STREAM_DELETE);
-	stream_add_text(&s->stream, q->reference);
+	stream_begin(&s->line.stream, STREAM_DELETE);
+	stream_add_text(&s->line.stream, q->reference);
 	r = ssh_send(s, err);
 	return r < 0 ? r : ssh_receive_ok(s, err);
 }
@@ -183,7 +183,7 @@ static int ask_collect(struct ssh_depot *s, void *ctx, struct err *err)
 	struct gc_question *q = ctx;
 	const struct depot_retention *what = q->what;
 	struct depot_freed *f = q->ret;
-	struct stream *st = &s->stream;
+	struct stream *st = &s->line.stream;
 	int r;
 
 	stream_begin(st, STREAM_COLLECT);
@@ -223,13 +223,13 @@ int ssh_collect(struct depot *d, const struct depot_retention *what, struct depo
 /* What the far end found; names of the near end's own findings are others there. */
 static int hand_on(struct ssh_depot *s, const struct probe *p, struct err *err)
 {
-	AUTO_FREE char *name = stream_text(&s->stream);
-	const uint32_t level = stream_u32(&s->stream);
-	AUTO_FREE char *detail = stream_text(&s->stream), *fix = stream_text(&s->stream);
+	AUTO_FREE char *name = stream_text(&s->line.stream);
+	const uint32_t level = stream_u32(&s->line.stream);
+	AUTO_FREE char *detail = stream_text(&s->line.stream), *fix = stream_text(&s->line.stream);
 
 	if (!name || !detail || !fix)
 		return err_nomem(err);
-	if (!stream_is_whole(&s->stream) || level > DEPOT_ILL)
+	if (!stream_is_whole(&s->line.stream) || level > DEPOT_ILL)
 		return ssh_strange(s, err);
 	if (strcmp(name, "reach") == 0)
 		probe_tell(p, level, "depot", fix, "%s", detail);
@@ -247,7 +247,7 @@ static int ask_probe(struct ssh_depot *s, void *ctx, struct err *err)
 	bool failed;
 	int r;
 
-	stream_begin(&s->stream, STREAM_PROBE);
+	stream_begin(&s->line.stream, STREAM_PROBE);
 	r = ssh_send(s, err);
 	while (r == 0) {
 		r = ssh_receive(s, err);
@@ -258,8 +258,8 @@ static int ask_probe(struct ssh_depot *s, void *ctx, struct err *err)
 	}
 	if (r < 0)
 		return r;
-	failed = stream_u32(&s->stream) != 0;
-	probe_clock(p, (time_t)stream_u64(&s->stream), before - 1, time(NULL) + 1);
+	failed = stream_u32(&s->line.stream) != 0;
+	probe_clock(p, (time_t)stream_u64(&s->line.stream), before - 1, time(NULL) + 1);
 	return failed ? -EIO : 0;
 }
 
@@ -277,13 +277,13 @@ int ssh_probe(struct depot *d, depot_tell_fn tell, void *ctx)
 		snprintf(fix, sizeof(fix),
 			 r == -ENOTSUP ? "install snapcow there: ssh %.100s snapcow version"
 				       : "see what ssh says: ssh -v %.100s true",
-			 s->place.host);
+			 s->line.place.host);
 		probe_tell(&p, DEPOT_ILL, r == -EACCES ? "login" : "reach", fix, "%s", why.msg);
 		return r;
 	}
 	probe_tell(&p, DEPOT_WELL, "reach", "",
-		   "ssh to '%s' and snapcow there answered after %" PRIu64 " ms", s->place.host,
-		   (probe_now_us() - start) / 1000);
+		   "ssh to '%s' and snapcow there answered after %" PRIu64 " ms",
+		   s->line.place.host, (probe_now_us() - start) / 1000);
 	r = ask_probe(s, &p, &why);
 	start = probe_now_us();
 	if (r == 0)

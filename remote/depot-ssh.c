@@ -17,8 +17,7 @@ static void ssh_close(struct depot *d)
 {
 	struct ssh_depot *s = ssh_of(d);
 
-	ssh_hang_up(s);
-	ssh_place_done(&s->place);
+	ssh_line_done(&s->line);
 	free(d->url);
 	free(s);
 }
@@ -45,15 +44,14 @@ int depot_ssh_open(const char *url, const struct depot_config *config, struct de
 
 	if (!s)
 		return err_nomem(err);
-	s->child = (struct ssh_child)SSH_CHILD_INIT;
-	s->stream = (struct stream){ .in = -1, .out = -1 };
+	s->line = (struct ssh_line)SSH_LINE_INIT;
 	s->rate = config->rate;
 	s->tries = config->tries > 0 ? config->tries : TRIES;
 	d = &s->depot;
 	d->ops = &ops;
 	d->lines = 1; /* each is a login of its own, perhaps with a password */
 	d->url = strdup(url);
-	r = d->url ? ssh_place_parse(url, &s->place, err) : err_nomem(err);
+	r = d->url ? ssh_place_parse(url, &s->line.place, err) : err_nomem(err);
 	if (r < 0)
 		return r;
 	*ret = TAKE_PTR(d);

@@ -3,6 +3,7 @@
 #include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <signal.h>
 #include <spawn.h>
 #include <stdio.h>
@@ -78,6 +79,26 @@ int ssh_place_parse(const char *url, struct ssh_place *ret, struct err *err)
 	return 0;
 }
 
+bool ssh_is_host(const char *text)
+{
+	return strncmp(text, "ssh:", 4) == 0;
+}
+
+int ssh_place_parse_host(const char *text, struct ssh_place *ret, struct err *err)
+{
+	const char *host = text + strlen("ssh:");
+	AUTO_FREE char *url = NULL;
+
+	host += strncmp(host, "//", 2) == 0 ? 2 : 0;
+	if (asprintf(&url, "ssh://%s/~", host) < 0) {
+		url = NULL;
+		return err_nomem(err);
+	}
+	return strchr(host, '/') || ssh_place_parse(url, ret, NULL) < 0
+		   ? err_set(err, -EINVAL, "'%.200s' is no machine: ssh:[user@]host[:port]", text)
+		   : 0;
+}
+
 /* --- the process -------------------------------------------------------------------------- */
 
 static int add_words(struct strlist *l, const char *text)
@@ -125,7 +146,33 @@ static int open_errors(void)
 	return fd;
 }
 
-static int spawn(struct strlist *words, int in, int out, int errors, pid_t *ret)
+/*
+ * An ignored signal stays ignored in what is started, and ssh heeds that.  One that comes to us meanwhile is blocked,
+ * so it waits for our own handler.
+ */
+static int spawn_deaf(struct strlist *words, const posix_spawn_file_actions_t *actions, pid_t *ret)
+{
+	const struct sigaction ignore = { .sa_handler = SIG_IGN };
+	struct sigaction was;
+	posix_spawnattr_t attr;
+	sigset_t interrupt, before;
+	int rc;
+
+	sigemptyset(&interrupt);
+	sigaddset(&interrupt, SIGINT);
+	pthread_sigmask(SIG_BLOCK, &interrupt, &before);
+	sigaction(SIGINT, &ignore, &was);
+	posix_spawnattr_init(&attr);
+	posix_spawnattr_setsigmask(&attr, &before);
+	posix_spawnattr_setflags(&attr, POSIX_SPAWN_SETSIGMASK);
+	rc = posix_spawnp(ret, words->list[0], actions, &attr, words->list, environ);
+	posix_spawnattr_destroy(&attr);
+	sigaction(SIGINT, &was, NULL);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	return rc;
+}
+
+static int spawn(struct strlist *words, int in, int out, int errors, bool deaf, pid_t *ret)
 {
 	posix_spawn_file_actions_t actions;
 	int rc;
@@ -135,12 +182,13 @@ static int spawn(struct strlist *words, int in, int out, int errors, pid_t *ret)
 	posix_spawn_file_actions_adddup2(&actions, out, 1);
 	if (errors >= 0)
 		posix_spawn_file_actions_adddup2(&actions, errors, 2);
-	rc = posix_spawnp(ret, words->list[0], &actions, NULL, words->list, environ);
+	rc = deaf ? spawn_deaf(words, &actions, ret)
+		  : posix_spawnp(ret, words->list[0], &actions, NULL, words->list, environ);
 	posix_spawn_file_actions_destroy(&actions);
 	return -rc;
 }
 
-int ssh_start(const struct ssh_place *p, const char *command, struct ssh_child *ret,
+int ssh_start(const struct ssh_place *p, const char *command, bool stays, struct ssh_child *ret,
 	      struct err *err)
 {
 	CLEANUP(strlist_done) struct strlist words = { 0 };
@@ -154,7 +202,7 @@ int ssh_start(const struct ssh_place *p, const char *command, struct ssh_child *
 		r = sys_pipe(from);
 	if (r == 0) {
 		c.errors = open_errors();
-		r = spawn(&words, to[0], from[1], c.errors, &c.pid);
+		r = spawn(&words, to[0], from[1], c.errors, stays, &c.pid);
 	}
 	cleanup_close(&to[0]);
 	cleanup_close(&from[1]);

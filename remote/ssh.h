@@ -7,6 +7,7 @@
  */
 #pragma once
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
 
@@ -25,6 +26,10 @@ void ssh_place_done(struct ssh_place *p);
 /* -EINVAL with a sentence; also for what ssh could take for an option. */
 NODISCARD int ssh_place_parse(const char *url, struct ssh_place *ret, struct err *err);
 
+/* "ssh:[user@]host[:port]": a machine, without a path. */
+NODISCARD int ssh_place_parse_host(const char *text, struct ssh_place *ret, struct err *err);
+bool ssh_is_host(const char *text); /* does it begin so? */
+
 struct ssh_child {
 	pid_t pid;   /* 0: none */
 	int in, out; /* what it prints, and what it reads */
@@ -36,9 +41,12 @@ struct ssh_child {
 		.in = -1, .out = -1, .errors = -1, \
 	}
 
-/* Start `command`, words for the shell at the far end. */
-NODISCARD int ssh_start(const struct ssh_place *p, const char *command, struct ssh_child *ret,
-			struct err *err);
+/*
+ * Start `command`, words for the shell at the far end.  With `stays`, SIGINT from the terminal does not end the ssh:
+ * the caller has something left to say.
+ */
+NODISCARD int ssh_start(const struct ssh_place *p, const char *command, bool stays,
+			struct ssh_child *ret, struct err *err);
 
 /*
  * Why it ended: a sentence from its status and the last line that it printed, with -EACCES, -EHOSTUNREACH,

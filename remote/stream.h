@@ -36,8 +36,11 @@ enum stream_type {
 	STREAM_DELETE,
 	STREAM_COLLECT,
 	STREAM_PROBE,
+	STREAM_TICKET,    /* ticket-line.h */
+	STREAM_STOP,      /* cancel the ticket that is being answered */
 	STREAM_DATA = 32, /* a piece of a blob */
 	STREAM_ITEM,      /* one of a list */
+	STREAM_OUTPUT,    /* of a ticket's command */
 	STREAM_OK = 64,   /* it is done; the answer, and the end of pieces and lists */
 	STREAM_FAIL,      /* u32 number of a code, text: the sentence */
 };

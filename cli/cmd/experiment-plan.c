@@ -79,10 +79,12 @@ const struct opt experiment_plan_opts[] = {
 		 "show arms PATH of the host, read-only"),
 	OPT_LIST(0, "allow-missing", "WALL", struct experiment_args, allow_missing,
 		 "run without it where this machine has none, as of `run`"),
-	OPT_STR(0, "on", "QUEUE", struct experiment_args, on,
-		"nats://HOST[:PORT][/NAME]: commands of arms run on workers, all else here"),
-	OPT_STR(0, "remote", "REMOTE", struct experiment_args, remote,
-		"with --on: states travel through it (default: the only one)"),
+	OPT_STR(
+	    0, "on", "PLACE", struct experiment_args, on,
+	    "ssh:[USER@]HOST[:PORT] or nats://HOST[:PORT][/NAME]: commands of arms run there, all else here"),
+	OPT_STR(
+	    0, "remote", "REMOTE", struct experiment_args, remote,
+	    "with --on: states travel through it (default: the only one; ssh: a directory there)"),
 	OPT_LIST(0, "label", "LABEL", struct experiment_args, label,
 		 "with --on: only workers that have it"),
 	OPT_STR(0, "creds", "FILE", struct experiment_args, creds,

@@ -53,6 +53,19 @@ static int check(const struct run_args *a, struct err *err)
 	return 0;
 }
 
+/* A machine has neither labels nor credentials of NATS. */
+static int check_ssh(const struct run_args *a, struct err *err)
+{
+	const char *option = a->label.n > 0 ? "label"
+			     : a->creds     ? "creds"
+			     : a->insecure  ? "insecure"
+					    : NULL;
+
+	return option ? err_set(err, -EINVAL, "option '--%s' is for a queue, and '%s' is a machine",
+				option, a->on)
+		      : 0;
+}
+
 /* --- printing ----------------------------------------------------------------------------- */
 
 /* What is known of it in the form that every run has. */
@@ -181,6 +194,8 @@ static void hint(struct invocation *inv, int r)
 {
 	const struct run_args *args = inv->args;
 
+	if (strncmp(args->on, "ssh:", 4) == 0)
+		return;
 	if (r == -EINVAL && !args->remote)
 		cmd_hint(inv, "remote list");
 	if (r == -EAGAIN)
@@ -211,6 +226,8 @@ int run_on(struct invocation *inv, const struct engine_run_limits *limits, struc
 	};
 	int r = check(args, err);
 
+	if (r == 0 && strncmp(args->on, "ssh:", 4) == 0)
+		r = check_ssh(args, err);
 	if (r == 0)
 		r = run_words(inv, &words, err);
 	if (r < 0)

@@ -25,8 +25,9 @@ static const struct opt run_opts[] = {
 	OPT_FLAG(0, "rm", struct run_args, rm, "remove CLONE after it"),
 	OPT_FLAG('d', "detach", struct run_args, detach,
 		 "print its id and let it go on; see wait, attach, cancel"),
-	OPT_STR(0, "on", "QUEUE", struct run_args, on,
-		"run it on a worker: nats://HOST[:PORT][/NAME]; see worker"),
+	OPT_STR(
+	    0, "on", "PLACE", struct run_args, on,
+	    "run it elsewhere: ssh:[USER@]HOST[:PORT], or on a worker of nats://HOST[:PORT][/NAME]"),
 	OPT_STR(0, "remote", "REMOTE", struct run_args, remote,
 		"on: the place that states travel through"),
 	OPT_LIST(0, "label", "LABEL", struct run_args, label,

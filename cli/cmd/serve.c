@@ -2,7 +2,23 @@
 #include <unistd.h>
 
 #include "cli/out.h"
-#include "engine/api/remote.h"
+#include "engine/api/worker.h"
+
+struct serve_args {
+	bool tickets;
+	struct opt_list profile, pass_env;
+};
+_Static_assert(sizeof(struct serve_args) <= CMD_ARGS_MAX, "grow CMD_ARGS_MAX");
+
+static const struct opt serve_opts[] = {
+	OPT_FLAG(0, "tickets", struct serve_args, tickets,
+		 "also run commands, for `run --on ssh:HOST`"),
+	OPT_LIST(0, "profile", "PROFILE", struct serve_args, profile,
+		 "tickets: they may use this one; the first is for those that name none"),
+	OPT_LIST(0, "pass-env", "NAME", struct serve_args, pass_env,
+		 "tickets: they may ask for this variable"),
+	OPT_END,
+};
 
 static int print_json(const struct invocation *inv, struct err *err)
 {
@@ -15,7 +31,14 @@ static int print_json(const struct invocation *inv, struct err *err)
 
 static int serve_run(struct invocation *inv, struct err *err)
 {
-	const char *root = inv->n_words > 0 ? inv->words[0] : NULL;
+	const struct serve_args *args = inv->args;
+	const struct engine_serve_ssh_options o = {
+		.root = inv->n_words > 0 ? inv->words[0] : NULL,
+		.store = inv->store,
+		.tickets = args->tickets,
+		.profiles = { .items = args->profile.items, .n = args->profile.n },
+		.pass_env = { .items = args->pass_env.items, .n = args->pass_env.n },
+	};
 	int r;
 
 	if (inv->json)
@@ -24,9 +47,12 @@ static int serve_run(struct invocation *inv, struct err *err)
 		return err_set(err, -EINVAL,
 			       "'serve' is for another snapcow at the far end of ssh, not for "
 			       "a terminal");
-	if (root && root[0] != '/')
-		return err_set(err, -EINVAL, "'%s' is no absolute path", root);
-	r = engine_serve_depot(root, err);
+	if (o.root && o.root[0] != '/')
+		return err_set(err, -EINVAL, "'%s' is no absolute path", o.root);
+	if (!o.tickets && (o.profiles.n > 0 || o.pass_env.n > 0))
+		return err_set(err, -EINVAL, "option '--%s' needs '--tickets'",
+			       o.profiles.n > 0 ? "profile" : "pass-env");
+	r = engine_serve_ssh(&o, err);
 	return r < 0 ? r : CMD_OK;
 }
 
@@ -37,13 +63,15 @@ const struct command cmd_serve = {
 	.summary = "be the far end of a remote with an ssh:// address",
 	.words = "[DIR]",
 	.max_words = 1,
+	.opts = serve_opts,
 	.details =
-	    "A push to ssh://host/path starts this command on that host; you need not type it. It\n"
-	    "speaks on standard input and output and keeps snapshots in directories, as dir: remotes\n"
-	    "do. With DIR, clients reach only what is below DIR. --json prints the protocol.\n"
+	    "A push to ssh://host/path starts this command on that host, and `run --on ssh:host`\n"
+	    "starts it with --tickets; you need not type it. It speaks on standard input and output.\n"
+	    "With DIR, clients reach only what is below DIR; with DIR, --profile or --pass-env,\n"
+	    "tickets use no other profiles and variables. --json prints the protocol.\n"
 	    "This line in ~/.ssh/authorized_keys lets a key do this and nothing else:\n"
 	    "\n"
-	    "restrict,command=\"snapcow serve /srv/snapshots\" ssh-ed25519 AAAA... ann\n",
+	    "restrict,command=\"snapcow serve --tickets /srv/snapshots\" ssh-ed25519 AAAA... ann\n",
 	.examples = "push ssh://host/srv/app:main\n",
 	.no_engine = true,
 	.run = serve_run,

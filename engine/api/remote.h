@@ -197,15 +197,6 @@ void engine_remote_gc_done(struct engine_remote_gc *g);
 NODISCARD int engine_remote_gc(struct engine *e, const struct engine_remote_gc_options *options,
 			       struct engine_remote_gc *ret, struct err *err);
 
-/*
- * Be the far end of a remote that another machine reaches through ssh: answer on standard input and output
- * until the input ends.  With `root`, all paths lie below that directory.
- */
-NODISCARD int engine_serve_depot(const char *root, struct err *err);
-
-/* The name of what it speaks then, with its version. */
-const char *engine_serve_protocol(void);
-
 /* --- between the command line and cowfsd -------------------------------------------------- */
 
 /* Where the command line leaves packs for cowfsd, in the store's directory: HEX.index and HEX.pack. */

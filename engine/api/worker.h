@@ -54,7 +54,8 @@ NODISCARD int engine_worker(struct engine *e, const struct engine_worker_options
 /* --- a command on some worker ------------------------------------------------------------- */
 
 struct engine_on_options {
-	const char *queue, *creds;
+	const char *queue; /* nats://HOST[:PORT][/NAME], or ssh:[USER@]HOST[:PORT] */
+	const char *creds;
 	bool insecure;
 	const char *remote; /* NULL: the only one that there is */
 	const char *state;  /* as engine_push() has it */
@@ -96,6 +97,25 @@ void engine_on_done(struct engine_on *r);
  */
 NODISCARD int engine_run_on(struct engine *e, const struct engine_on_options *options,
 			    struct engine_on *ret, struct err *err);
+
+/* --- the far end of ssh ------------------------------------------------------------------- */
+
+struct engine_serve_ssh_options {
+	const char *root;  /* all paths lie below that directory; NULL: anywhere */
+	const char *store; /* as of struct engine_options */
+	bool tickets;      /* run them, too */
+	/* Limits for tickets.  With a root, or one of these, a ticket may use no more than they name. */
+	struct engine_list profiles, pass_env;
+};
+
+/*
+ * Answer another machine on standard input and output until the input ends.  A ticket that was begun goes on then,
+ * and has its result when the client comes back.  Call from a process with one thread.
+ */
+NODISCARD int engine_serve_ssh(const struct engine_serve_ssh_options *options, struct err *err);
+
+/* The name of what it speaks then, with its version. */
+const char *engine_serve_protocol(void);
 
 /* --- looking ------------------------------------------------------------------------------ */
 

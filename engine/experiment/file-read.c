@@ -56,7 +56,7 @@ static const struct row rows[FILE_N_KEYS] = {
 	[FILE_ALLOW] = { "allow", IS_TEXTS, "a list of paths", AT(allow), AT(n_allow) },
 	[FILE_ALLOW_MISSING] = { "allow_missing", IS_TEXTS, "a list of walls", AT(allow_missing),
 				 AT(n_allow_missing) },
-	[FILE_ON] = { "on", IS_TEXT, "a queue, as nats://HOST/NAME", AT(on.queue), 0 },
+	[FILE_ON] = { "on", IS_TEXT, "nats://HOST/NAME or ssh:HOST", AT(on.queue), 0 },
 	[FILE_REMOTE] = { "remote", IS_TEXT, "a remote", AT(on.remote), 0 },
 	[FILE_LABELS] = { "labels", IS_TEXTS, "a list of labels", AT(on.labels), AT(on.n_labels) },
 	[FILE_CREDS] = { "creds", IS_TEXT, "a file of NATS", AT(on.creds), 0 },

@@ -10,9 +10,11 @@
 #include "base/sys.h"
 #include "engine/experiment/experiment-i.h"
 #include "engine/experiment/file-i.h"
+#include "engine/worker/on-clone-i.h"
 
-#define ELSEWHERE_JOBS 32 /* a process here for each arm under way, which only waits */
-#define NAME_MAX_LEN   24 /* of an experiment: the names of its clones are made of it */
+#define ELSEWHERE_JOBS   32 /* a process here for each arm under way, which only waits */
+#define ONE_MACHINE_JOBS 4  /* which runs as many at once, over a connection for each */
+#define NAME_MAX_LEN     24 /* of an experiment: the names of its clones are made of it */
 
 /* A clone goes on changing, so arms start from a snapshot of it; *text becomes the snapshot's id. */
 static int fix_state(struct engine *e, char **text, struct err *err)
@@ -96,7 +98,9 @@ static int share_limits(struct engine_experiment *x, struct err *err)
 	uint64_t share;
 
 	if (x->jobs == 0)
-		x->jobs = x->on.queue ? ELSEWHERE_JOBS : sys_processors();
+		x->jobs = !x->on.queue                       ? sys_processors()
+			  : on_place_is_machine(x->on.queue) ? ONE_MACHINE_JOBS
+							     : ELSEWHERE_JOBS;
 	if (x->jobs > arms)
 		x->jobs = arms;
 	if (x->all_mem > 0) {

@@ -11,11 +11,14 @@
 
 /* Where tickets go, and how states travel. */
 struct on_place {
-	const char *queue, *creds;
+	const char *queue, *creds; /* queue: or a machine */
 	bool insecure;
 	const char *remote;
 	struct engine_list labels;
 };
+
+/* Is it ssh:HOST? */
+bool on_place_is_machine(const char *queue);
 
 /* Can it be used?  *ret_remote is the remote by name or url, also if none was named; owned. */
 NODISCARD int on_place_check(struct engine *e, const struct on_place *place, char **ret_remote,

@@ -89,7 +89,8 @@ static int write_ticket(struct errand *d, struct err *err)
 static int prepare(struct errand *d, struct err *err)
 {
 	const struct engine_run_options *o = d->p->options;
-	int r = on_choose_remote(d->p->engine, d->on->place->remote, &d->target, err);
+	int r = on_choose_remote(d->p->engine, d->on->place->queue, d->on->place->remote,
+				 &d->target, err);
 
 	d->command.list = (char **)(uintptr_t)o->argv;
 	while (o->argv[d->command.n])
@@ -155,7 +156,7 @@ static int choose_turn(struct errand *d, struct err *err)
 	for (; d->turn <= TURNS_MAX; d->turn++) {
 		r = write_ticket(d, err);
 		if (r == 0)
-			r = posted_find(&d->posted, d->id, err);
+			r = posted_find(&d->posted, d->id, &d->text, err);
 		if (r <= 0 || is_usable(&d->posted.result))
 			return r;
 	}
@@ -172,7 +173,7 @@ static int follow(struct errand *d, struct err *err)
 	memcpy(m->ticket, d->id, sizeof(m->ticket));
 	/* Before it is posted. */
 	d->p->note(d->p);
-	return r > 0 ? posted_catch_up(&d->posted, d->id, err)
+	return r > 0 ? posted_catch_up(&d->posted, d->id, &d->text, err)
 		     : posted_follow(&d->posted, d->id, &d->labels, &d->text, err);
 }
 
@@ -182,6 +183,7 @@ static int post(struct errand *d, struct err *err)
 	const struct posted_options options = { .queue = place->queue,
 						.creds = place->creds,
 						.insecure = place->insecure,
+						.remote = d->target.url,
 						.client = "snap experiment",
 						.stop_fd = d->p->stop_fd,
 						.patience_ms = PATIENCE_MS,

@@ -13,7 +13,9 @@
 #include "engine/transfer/signers-i.h"
 #include "engine/worker/on-clone-i.h"
 #include "engine/worker/on-i.h"
+#include "remote/ssh.h"
 
+#define HOME_DEPOT "/~/.local/share/snapcow-depot" /* at the far end of ssh */
 #define PUSH_TRIES 8
 #define RENEW_MS   (UINT64_C(86400) * 1000) /* a week before `remote gc` removes it */
 
@@ -47,11 +49,31 @@ static int find_only(struct engine *e, struct target *ret, struct err *err)
 	return target_find(e, all.list[0].name, ret, err);
 }
 
-int on_choose_remote(struct engine *e, const char *named, struct target *ret, struct err *err)
+static int find_there(struct engine *e, const char *host, struct target *ret, struct err *err)
 {
-	int r = named ? target_find(e, named, ret, err) : find_only(e, ret, err);
+	CLEANUP(ssh_place_done) struct ssh_place place = { 0 };
+	AUTO_FREE char *url = NULL;
+	int r = ssh_place_parse_host(host, &place, err);
+
+	if (r == 0)
+		r = text_set(&url, err, "ssh://%s%s%s" HOME_DEPOT, place.host,
+			     place.port ? ":" : "", place.port ? place.port : "");
+	return r < 0 ? r : target_find(e, url, ret, err);
+}
+
+int on_choose_remote(struct engine *e, const char *queue, const char *named, struct target *ret,
+		     struct err *err)
+{
+	int r = named                ? target_find(e, named, ret, err)
+		: ssh_is_host(queue) ? find_there(e, queue, ret, err)
+				     : find_only(e, ret, err);
 
 	return r < 0 ? r : check_signers(e, ret, err);
+}
+
+bool on_place_is_machine(const char *queue)
+{
+	return ssh_is_host(queue);
 }
 
 int on_place_check(struct engine *e, const struct on_place *place, char **ret_remote,
@@ -60,9 +82,17 @@ int on_place_check(struct engine *e, const struct on_place *place, char **ret_re
 	const struct queue_config config = { .url = place->queue,
 					     .creds = place->creds,
 					     .insecure = place->insecure };
+	CLEANUP(ssh_place_done) struct ssh_place far = { 0 };
 	CLEANUP(target_done) struct target target = { 0 };
-	int r = queue_check(&config, err);
+	const bool by_ssh = ssh_is_host(place->queue);
+	int r = by_ssh ? ssh_place_parse_host(place->queue, &far, err) : queue_check(&config, err);
 
+	if (r == 0 && by_ssh && (place->labels.n > 0 || place->creds || place->insecure))
+		return err_set(err, -EINVAL, "option '--%s' is for a queue, and '%s' is a machine",
+			       place->labels.n > 0 ? "label"
+			       : place->creds      ? "creds"
+						   : "insecure",
+			       place->queue);
 	if (r == 0 && place->labels.n > QUEUE_LABELS_MAX)
 		return err_set(err, -EINVAL, "a ticket has at most %d labels", QUEUE_LABELS_MAX);
 	for (size_t i = 0; r == 0 && i < place->labels.n; i++)
@@ -72,7 +102,7 @@ int on_place_check(struct engine *e, const struct on_place *place, char **ret_re
 				       "at most %d",
 				       place->labels.items[i], QUEUE_NAME_MAX);
 	if (r == 0)
-		r = on_choose_remote(e, place->remote, &target, err);
+		r = on_choose_remote(e, place->queue, place->remote, &target, err);
 	return r < 0 ? r : text_set(ret_remote, err, "%s", target_remote(&target));
 }
 
@@ -123,7 +153,7 @@ int on_place_send(struct engine *e, const struct on_place *place, const char *sn
 		  const struct engine_watch *watch, struct engine_pushed *ret, struct err *err)
 {
 	CLEANUP(target_done) struct target target = { 0 };
-	int r = on_choose_remote(e, place->remote, &target, err);
+	int r = on_choose_remote(e, place->queue, place->remote, &target, err);
 
 	return r < 0 ? r : on_push(e, &target, snapshot, watch, ret, err);
 }
@@ -134,7 +164,7 @@ int on_place_has(struct engine *e, const struct on_place *place, const char *man
 	CLEANUP(target_done) struct target target = { 0 };
 	CLEANUP(depot_close_p) struct depot *d = NULL;
 	CLEANUP(buf_done) struct buf text = BUF_INIT;
-	int r = on_choose_remote(e, place->remote, &target, err);
+	int r = on_choose_remote(e, place->queue, place->remote, &target, err);
 
 	if (r < 0)
 		return r;

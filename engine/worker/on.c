@@ -155,6 +155,7 @@ static int post(struct on *o, struct err *err)
 	const struct posted_options options = { .queue = o->options->queue,
 						.creds = o->options->creds,
 						.insecure = o->options->insecure,
+						.remote = o->target.url,
 						.client = "snap run",
 						.stop_fd = o->signals.pipe[0],
 						.output = on_output,
@@ -221,7 +222,7 @@ static void fill(struct on *o)
 
 static int go(struct on *o, struct err *err)
 {
-	int r = on_choose_remote(o->e, o->options->remote, &o->target, err);
+	int r = on_choose_remote(o->e, o->options->queue, o->options->remote, &o->target, err);
 
 	if (r == 0)
 		r = push(o, err);

@@ -70,10 +70,10 @@ static int check_rules(struct engine *e, const struct perform_rules *rules, cons
 		    err, -ECANCELED,
 		    "this worker only uses '%.100s', and the ticket's state is in '%.100s'",
 		    rules->url, t->remote);
-	if (t->profile && !has(&rules->profiles, t->profile))
+	if (t->profile && !rules->any && !has(&rules->profiles, t->profile))
 		return err_set(err, -ECANCELED, "this worker does not offer the profile '%.80s'",
 			       t->profile);
-	for (size_t i = 0; i < t->pass_env.n; i++)
+	for (size_t i = 0; !rules->any && i < t->pass_env.n; i++)
 		if (!has(&rules->pass_env, t->pass_env.list[i]))
 			return err_set(err, -ECANCELED, "this worker does not pass '%.80s' on",
 				       t->pass_env.list[i]);
@@ -351,4 +351,38 @@ int perform_ticket(struct engine *e, const struct perform_rules *rules, const st
 	if (may_pass(r))
 		return err_set(err, r, "%s", why.msg);
 	return end(ret, RESULT_FAILED, 125, &why, err);
+}
+
+static int describe_ticket(struct result *res, const struct perform_rules *rules,
+			   const struct ticket *t, const char *id, struct err *err)
+{
+	int r = text_set(&res->ticket, err, "%s", id);
+
+	if (r == 0)
+		r = text_set(&res->worker, err, "%s", rules->worker);
+	if (r == 0)
+		r = text_set(&res->host, err, "%s", rules->host);
+	if (r == 0)
+		r = text_set(&res->command, err, "%.200s", t->command.list[0]);
+	if (r == 0 && t->experiment)
+		r = text_set(&res->experiment, err, "%s", t->experiment);
+	if (r == 0 && t->arm)
+		r = text_set(&res->arm, err, "%s", t->arm);
+	return r;
+}
+
+int perform_text(const struct perform_config *c, const struct buf *text, int out_fd, int err_fd,
+		 struct result *ret, struct err *err)
+{
+	const struct engine_options options = { .dir = c->dir, .store = c->store };
+	CLEANUP(engine_close_p) struct engine *e = NULL;
+	CLEANUP(ticket_done) struct ticket t = { 0 };
+	char id[QUEUE_ID_SIZE];
+	int r = ticket_decode(text, &t, err);
+
+	if (r == 0)
+		r = engine_open(&options, &e, err);
+	if (r == 0)
+		r = describe_ticket(ret, c->rules, &t, ticket_id(text, id), err);
+	return r < 0 ? r : perform_ticket(e, c->rules, &t, id, out_fd, err_fd, ret, err);
 }

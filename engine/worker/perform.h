@@ -11,6 +11,7 @@ struct perform_rules {
 	const char *remote; /* as we name it: config.yaml counts */
 	const char *worker, *host;
 	struct engine_list profiles, pass_env;
+	bool any; /* whoever asks may log in here: tickets name any profile and any variable */
 };
 
 /*
@@ -20,3 +21,12 @@ struct perform_rules {
 NODISCARD int perform_ticket(struct engine *e, const struct perform_rules *rules,
 			     const struct ticket *t, const char *id, int out_fd, int err_fd,
 			     struct result *ret, struct err *err);
+
+struct perform_config {
+	const char *store, *dir; /* dir: of the project that all tickets' states belong to */
+	const struct perform_rules *rules;
+};
+
+/* The same for the text of a ticket, in an engine of its own. */
+NODISCARD int perform_text(const struct perform_config *config, const struct buf *text, int out_fd,
+			   int err_fd, struct result *ret, struct err *err);

@@ -1,16 +1,18 @@
 /*
  * posted-i.h - a ticket that was posted, until it has a result.
  *
- * The queue is open between posted_begin() and posted_end(), and libnats has threads as long: the caller
- * neither forks nor asks cowfsd anything in between.
+ * The way there (a queue, ssh) is open between posted_begin() and posted_end(), and libnats has threads as long:
+ * the caller neither forks nor asks cowfsd anything in between.
  */
 #pragma once
 
 #include "engine/worker/ticket.h"
+#include "remote/ssh-line.h"
 
 struct posted_options {
 	const char *queue, *creds;
 	bool insecure;
+	const char *remote; /* url of the depot that the ticket names */
 	const char *client; /* what the server calls us */
 	int stop_fd;        /* when it can be read, the ticket is withdrawn */
 	/* How long a server that cannot be reached is tried before it has the ticket; 0: a few times. */
@@ -24,9 +26,27 @@ struct posted_options {
 	void *ctx;
 };
 
+struct posted;
+
+/* A way to whoever runs tickets: each as the function of its name below. */
+struct posted_kind {
+	int (*begin)(struct posted *p, struct err *err);
+	void (*end)(struct posted *p);
+	int (*find)(struct posted *p, const char *id, const struct buf *text, struct err *err);
+	int (*catch_up)(struct posted *p, const char *id, const struct buf *text, struct err *err);
+	int (*follow)(struct posted *p, const char *id, const struct strlist *labels,
+		      const struct buf *text, struct err *err);
+};
+
+extern const struct posted_kind posted_by_queue, posted_by_ssh;
+
 struct posted {
 	const struct posted_options *options;
-	struct queue *queue;
+	const struct posted_kind *kind;
+	struct queue *queue;    /* by queue */
+	struct ssh_line line;   /* by ssh */
+	char *path;             /* owned; of the depot there */
+	uint64_t heard;         /* messages that came over the line */
 	struct result result;   /* once it is over */
 	uint64_t place, log_at; /* in their streams */
 	uint64_t attempt;       /* whose output came last; 0: none did */
@@ -42,10 +62,12 @@ NODISCARD int posted_begin(struct posted *p, const struct posted_options *option
 void posted_end(struct posted *p);
 
 /* 1 and its result in `p` if the ticket has one already, else 0. */
-NODISCARD int posted_find(struct posted *p, const char *id, struct err *err);
+NODISCARD int posted_find(struct posted *p, const char *id, const struct buf *text,
+			  struct err *err);
 
 /* Pass the output of one that posted_find() has found on. */
-NODISCARD int posted_catch_up(struct posted *p, const char *id, struct err *err);
+NODISCARD int posted_catch_up(struct posted *p, const char *id, const struct buf *text,
+			      struct err *err);
 
 /*
  * Post it, and follow it until it has a result.  -EINTR: the caller was asked to end, and the ticket is
@@ -53,3 +75,13 @@ NODISCARD int posted_catch_up(struct posted *p, const char *id, struct err *err)
  */
 NODISCARD int posted_follow(struct posted *p, const char *id, const struct strlist *labels,
 			    const struct buf *text, struct err *err);
+
+/* --- what the ways share -------------------------------------------------------------------- */
+
+/* For so long, or until we are asked to end. */
+bool posted_is_interrupted(const struct posted *p, int ms);
+/* A piece of output, or a note of who has the ticket. */
+NODISCARD int posted_pass(struct posted *p, const struct queue_log *log, struct err *err);
+NODISCARD int posted_take_result(struct posted *p, const struct buf *text, struct err *err);
+/* With its result known: output after the last that came. */
+void posted_count_missing(struct posted *p);

@@ -1,20 +1,25 @@
 #include "engine/worker/posted-i.h"
 
 #include <errno.h>
-#include <poll.h>
-#include <stdlib.h>
-#include <string.h>
 
-#include "base/log.h"
-#include "engine/find/engine-i.h"
+#include "remote/ssh.h"
 
-#define LOOK_MS    1000
-#define POST_TRIES 3
-#define PAUSE_MS   500 /* between two tries to reach a server */
+static const struct posted_kind *kind_of(const char *queue)
+{
+	return ssh_is_host(queue) ? &posted_by_ssh : &posted_by_queue;
+}
+
+int posted_begin(struct posted *p, const struct posted_options *options, struct err *err)
+{
+	p->options = options;
+	p->kind = kind_of(options->queue);
+	return p->kind->begin(p, err);
+}
 
 void posted_end(struct posted *p)
 {
-	queue_close(TAKE_PTR(p->queue));
+	if (p->kind)
+		p->kind->end(p);
 }
 
 void posted_done(struct posted *p)
@@ -23,236 +28,16 @@ void posted_done(struct posted *p)
 	result_done(&p->result);
 }
 
-/* For so long, or until we are asked to end. */
-static bool is_interrupted(const struct posted *p, int ms)
+int posted_find(struct posted *p, const char *id, const struct buf *text, struct err *err)
 {
-	struct pollfd fd = { .fd = p->options->stop_fd, .events = POLLIN };
-
-	return poll(&fd, 1, ms) > 0;
+	return p->kind->find(p, id, text, err);
 }
 
-/* --- output ------------------------------------------------------------------------------- */
-
-/* Output of a worker that died stays with those who have seen it; the text of the result is one attempt's. */
-static void change_attempt(struct posted *p, uint64_t attempt)
+int posted_catch_up(struct posted *p, const char *id, const struct buf *text, struct err *err)
 {
-	if (p->attempt > 0)
-		p->options->again(attempt, p->options->ctx);
-	p->missing = 0;
-	p->next[0] = p->next[1] = 0;
-	p->attempt = attempt;
-}
+	int r = p->kind->catch_up(p, id, text, err);
 
-/* "WORKER\nHOST" */
-static int pass_note(struct posted *p, const struct queue_log *log, struct err *err)
-{
-	AUTO_FREE char *text = strndup((const char *)log->data.data, log->data.len);
-	char *host = text ? strchr(text, '\n') : NULL;
-
-	if (!text)
-		return err_nomem(err);
-	if (!host)
-		return 0;
-	*host++ = '\0';
-	if (p->options->taken && ticket_is_shown(text) && ticket_is_shown(host))
-		p->options->taken(text, host, log->attempt, p->options->ctx);
-	return 0;
-}
-
-static int pass(struct posted *p, const struct queue_log *log, struct err *err)
-{
-	const size_t len = log->data.len;
-
-	/* A worker that was cut off may still talk when its successor does. */
-	if (log->attempt < p->attempt)
-		return 0;
-	if (log->attempt > p->attempt)
-		change_attempt(p, log->attempt);
-	if (log->is_note)
-		return pass_note(p, log, err);
-	if (log->at > p->next[log->of_stderr])
-		p->missing += log->at - p->next[log->of_stderr];
-	p->next[log->of_stderr] = log->at + len;
-	return p->options->output(log->of_stderr, log->data.data, len, p->options->ctx, err);
-}
-
-/* A command may write faster than anybody reads: a signal ends the reading, and the caller finds it. */
-static int read_logs(struct posted *p, const char *id, struct err *err)
-{
-	CLEANUP(buf_done) struct buf none = BUF_INIT;
-	struct queue_log log = { .data = none };
-	int r;
-
-	while ((r = queue_log_next(p->queue, id, &p->log_at, &log, err)) > 0) {
-		r = pass(p, &log, err);
-		if (r < 0 || is_interrupted(p, 0))
-			break;
-	}
-	buf_done(&log.data);
-	return r;
-}
-
-/* Output after the last that we saw. */
-static void count_missing(struct posted *p)
-{
-	const struct result *res = &p->result;
-
-	if (res->attempt != p->attempt && p->attempt != 0)
-		return;
-	p->missing += res->out > p->next[0] ? res->out - p->next[0] : 0;
-	p->missing += res->err > p->next[1] ? res->err - p->next[1] : 0;
-}
-
-/* --- following ---------------------------------------------------------------------------- */
-
-static int look(struct posted *p, const char *id, struct err *err)
-{
-	CLEANUP(buf_done) struct buf text = BUF_INIT;
-	/* The result first: what was said before it is there when it is. */
-	int over = queue_result_get(p->queue, id, &text, err), r;
-
-	if (over < 0)
-		return over;
-	r = read_logs(p, id, err);
-	if (r < 0 || over == 0)
-		return r;
-	result_done(&p->result);
-	r = result_decode(&text, &p->result, err);
-	p->is_over = r == 0;
-	if (r == 0)
-		count_missing(p);
-	return r;
-}
-
-/*
- * Whoever takes it later finds that it has a result; whoever has it stops.  1, or 0 if it has a result already;
- * a negative errno says that a worker may run it.
- */
-static int withdraw(struct posted *p, const char *id, struct err *err)
-{
-	CLEANUP(buf_done) struct buf text = BUF_INIT;
-	const struct result res = { .ticket = (char *)(uintptr_t)id,
-				    .outcome = (char *)(uintptr_t)RESULT_CANCELLED,
-				    .code = 130,
-				    .started = engine_now(),
-				    .ended = engine_now() };
-	int r = result_encode(&res, &text, err);
-
-	if (r == 0)
-		r = queue_result_put(p->queue, id, &text, err);
-	queue_cancel(p->queue, id);
-	if (p->place > 0)
-		queue_withdraw(p->queue, p->place);
-	return r;
-}
-
-static int cancel(struct posted *p, const char *id, struct err *err)
-{
-	struct err why = { 0 };
-
-	if (withdraw(p, id, &why) < 0)
-		log_warn("%s: a worker may still run the command", why.msg);
-	return err_set(err, -EINTR, "interrupted: the ticket is cancelled");
-}
-
-static int follow(struct posted *p, const char *id, struct err *err)
-{
-	bool told = false;
-
-	while (!p->is_over) {
-		struct pollfd fds[2] = { { .fd = queue_fd(p->queue), .events = POLLIN },
-					 { .fd = p->options->stop_fd, .events = POLLIN } };
-		struct queue_msg m = { 0 };
-		struct err why = { 0 };
-		int r = poll(fds, 2, LOOK_MS);
-
-		if (r < 0 && errno != EINTR)
-			return err_sys(err, "waiting");
-		if (r > 0 && fds[1].revents != 0)
-			return cancel(p, id, err);
-		while ((r = queue_next(p->queue, &m, err)) > 0)
-			queue_msg_done(&m);
-		if (r < 0)
-			return r;
-		r = look(p, id, &why);
-		if (r < 0 && r != -EAGAIN)
-			return err_set(err, r, "%s", why.msg);
-		if (r < 0 && !told)
-			log_warn("%s, continuing", why.msg);
-		told = r < 0;
-	}
-	return 0;
-}
-
-/* --- posting ------------------------------------------------------------------------------ */
-
-/* Is there still time for another try?  Waits a moment before it. */
-static bool may_try(const struct posted *p, uint64_t began)
-{
-	return engine_clock_ms() - began < p->options->patience_ms && !is_interrupted(p, PAUSE_MS);
-}
-
-/* Without an answer it may be there all the same: again, which leaves one, or else nobody is to run it. */
-static int send_ticket(struct posted *p, const char *id, const struct strlist *labels,
-		       const struct buf *text, struct err *err)
-{
-	const uint64_t began = engine_clock_ms();
-	struct err why = { 0 }, ignored = { 0 };
-	int r = -EAGAIN, gone;
-
-	/* -ENOENT: of a server that just started, the streams may come later. */
-	for (int tries = 0; (r == -EAGAIN && tries < POST_TRIES) ||
-			    ((r == -EAGAIN || r == -ENOENT) && may_try(p, began));
-	     tries++)
-		r = queue_post(p->queue, id, labels, text, &p->place, &why);
-	if (r != -EAGAIN)
-		return r < 0 ? err_set(err, r, "%s", why.msg) : r;
-	gone = withdraw(p, id, &ignored);
-	/* One that has a result did arrive. */
-	return gone == 0 ? 0
-			 : err_set(err, r, "%s: %s", why.msg,
-				   gone > 0 ? "the ticket is cancelled"
-					    : "a worker may still run the command");
-}
-
-int posted_begin(struct posted *p, const struct posted_options *options, struct err *err)
-{
-	const struct queue_config config = { .url = options->queue,
-					     .creds = options->creds,
-					     .insecure = options->insecure,
-					     .client = options->client };
-	const uint64_t began = engine_clock_ms();
-	int r;
-
-	p->options = options;
-	do
-		r = queue_open(&config, &p->queue, err);
-	while (r == -EAGAIN && may_try(p, began));
-	return r;
-}
-
-int posted_find(struct posted *p, const char *id, struct err *err)
-{
-	const uint64_t began = engine_clock_ms();
-	CLEANUP(buf_done) struct buf text = BUF_INIT;
-	int r;
-
-	do
-		r = queue_result_get(p->queue, id, &text, err);
-	while (r == -EAGAIN && may_try(p, began));
-	if (r <= 0)
-		return r;
-	result_done(&p->result);
-	p->result = (struct result){ 0 };
-	r = result_decode(&text, &p->result, err);
-	return r < 0 ? r : 1;
-}
-
-int posted_catch_up(struct posted *p, const char *id, struct err *err)
-{
-	int r = read_logs(p, id, err);
-
-	count_missing(p);
+	posted_count_missing(p);
 	p->is_over = true;
 	/* Output is a courtesy; the result is there. */
 	return r == -EAGAIN ? 0 : r;
@@ -261,9 +46,5 @@ int posted_catch_up(struct posted *p, const char *id, struct err *err)
 int posted_follow(struct posted *p, const char *id, const struct strlist *labels,
 		  const struct buf *text, struct err *err)
 {
-	int r = queue_listen(p->queue, id, err);
-
-	if (r == 0)
-		r = send_ticket(p, id, labels, text, err);
-	return r < 0 ? r : follow(p, id, err);
+	return p->kind->follow(p, id, labels, text, err);
 }

@@ -35,13 +35,8 @@ struct slot {
 	uint64_t began, beat, kill; /* engine_clock_ms(): when; next heartbeat; SIGKILL, 0: not */
 };
 
-struct slot_config {
-	const char *store, *dir;
-	const struct perform_rules *rules;
-};
-
 /* Make `n` of them.  From a process with one thread. */
-NODISCARD int slots_start(struct slot *slots, size_t n, const struct slot_config *config,
+NODISCARD int slots_start(struct slot *slots, size_t n, const struct perform_config *config,
 			  struct err *err);
 /* They end, with what they do. */
 void slots_end(struct slot *slots, size_t n);

@@ -13,8 +13,6 @@
 
 #include "base/log.h"
 #include "base/sys.h"
-#include "base/text.h"
-#include "engine/find/engine-i.h"
 
 #define MESSAGE_MAX ((size_t)128 << 10) /* a ticket, or a result; less than what a socket takes */
 
@@ -29,43 +27,6 @@ static int say(int sock, enum slot_word word, const void *data, size_t len)
 
 /* --- in the child ------------------------------------------------------------------------- */
 
-static int fill(struct result *res, const struct perform_rules *rules, const struct ticket *t,
-		const char *id, struct err *err)
-{
-	int r = text_set(&res->ticket, err, "%s", id);
-
-	if (r == 0)
-		r = text_set(&res->worker, err, "%s", rules->worker);
-	if (r == 0)
-		r = text_set(&res->host, err, "%s", rules->host);
-	if (r == 0)
-		r = text_set(&res->command, err, "%.200s", t->command.list[0]);
-	if (r == 0 && t->experiment)
-		r = text_set(&res->experiment, err, "%s", t->experiment);
-	if (r == 0 && t->arm)
-		r = text_set(&res->arm, err, "%s", t->arm);
-	return r;
-}
-
-static int do_ticket(const struct slot_config *c, const struct buf *text, int out_fd, int err_fd,
-		     struct buf *ret, struct err *err)
-{
-	const struct engine_options options = { .dir = c->dir, .store = c->store };
-	CLEANUP(engine_close_p) struct engine *e = NULL;
-	CLEANUP(result_done) struct result res = { 0 };
-	CLEANUP(ticket_done) struct ticket t = { 0 };
-	char id[QUEUE_ID_SIZE];
-	int r = ticket_decode(text, &t, err);
-
-	if (r == 0)
-		r = engine_open(&options, &e, err);
-	if (r == 0)
-		r = fill(&res, c->rules, &t, ticket_id(text, id), err);
-	if (r == 0)
-		r = perform_ticket(e, c->rules, &t, id, out_fd, err_fd, &res, err);
-	return r < 0 ? r : result_encode(&res, ret, err);
-}
-
 /* Whoever made us is gone if the parent is another one already. */
 static void die_with(pid_t parent)
 {
@@ -73,19 +34,22 @@ static void die_with(pid_t parent)
 		_exit(1);
 }
 
-_Noreturn static void be_child(const struct slot_config *c, const struct buf *text,
+_Noreturn static void be_child(const struct perform_config *c, const struct buf *ticket,
 			       const struct slot *s, pid_t parent)
 {
-	CLEANUP(buf_done) struct buf result = BUF_INIT;
+	CLEANUP(buf_done) struct buf text = BUF_INIT;
+	CLEANUP(result_done) struct result res = { 0 };
 	struct err err = { 0 };
 	int r;
 
 	die_with(parent);
 	signal(SIGTERM, SIG_DFL);
 	signal(SIGINT, SIG_DFL);
-	r = do_ticket(c, text, s->out, s->err, &result, &err);
+	r = perform_text(c, ticket, s->out, s->err, &res, &err);
 	if (r == 0)
-		r = say(s->sock, SLOT_RESULT, result.data, result.len);
+		r = result_encode(&res, &text, &err);
+	if (r == 0)
+		r = say(s->sock, SLOT_RESULT, text.data, text.len);
 	else
 		r = say(s->sock, SLOT_LATER, err.msg, strlen(err.msg));
 	_exit(r < 0);
@@ -98,7 +62,7 @@ static void on_signal(int sig)
 	(void)sig;
 }
 
-_Noreturn static void be_slot(const struct slot_config *c, const struct slot *s, pid_t parent)
+_Noreturn static void be_slot(const struct perform_config *c, const struct slot *s, pid_t parent)
 {
 	/* A handler, which no program inherits: who wants us to end tells the worker. */
 	const struct sigaction stays = { .sa_handler = on_signal, .sa_flags = SA_RESTART };
@@ -148,7 +112,7 @@ static int make_pair(int pair[2], struct err *err)
 	return 0;
 }
 
-static int start(struct slot *slots, size_t i, const struct slot_config *c, struct err *err)
+static int start(struct slot *slots, size_t i, const struct perform_config *c, struct err *err)
 {
 	int pair[2] = { -1, -1 }, out[2] = { -1, -1 }, errs[2] = { -1, -1 };
 	const pid_t self = getpid();
@@ -186,7 +150,7 @@ static int start(struct slot *slots, size_t i, const struct slot_config *c, stru
 	return r;
 }
 
-int slots_start(struct slot *slots, size_t n, const struct slot_config *config, struct err *err)
+int slots_start(struct slot *slots, size_t n, const struct perform_config *config, struct err *err)
 {
 	int r = 0;
 

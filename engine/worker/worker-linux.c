@@ -100,7 +100,7 @@ static int prepare(struct worker *w, struct err *err)
 int engine_worker(struct engine *e, const struct engine_worker_options *options, struct err *err)
 {
 	AUTO_FREE struct worker *w = calloc(1, sizeof(*w));
-	struct slot_config config;
+	struct perform_config config;
 	struct queue_config queue = { .url = options->queue,
 				      .creds = options->creds,
 				      .insecure = options->insecure };
@@ -113,7 +113,8 @@ int engine_worker(struct engine *e, const struct engine_worker_options *options,
 	w->signals = SIGNALS_INIT;
 	w->started = engine_now();
 	r = prepare(w, err);
-	config = (struct slot_config){ .store = e->store_path, .dir = w->dir, .rules = &w->rules };
+	config =
+	    (struct perform_config){ .store = e->store_path, .dir = w->dir, .rules = &w->rules };
 	if (r == 0) {
 		w->n_slots = options->jobs > 0 ? options->jobs : 1;
 		r = slots_start(w->slots, w->n_slots, &config, err);

@@ -1,0 +1,313 @@
+/*
+ * A ticket between a process of its own that does it, which belongs to no client, and the client that follows it.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/await.h"
+#include "base/fdio.h"
+#include "base/path.h"
+#include "base/sys.h"
+#include "engine/find/engine-i.h"
+#include "engine/worker/serve-i.h"
+
+#define ATTEMPTS_MAX  3
+#define LOOK_MS       1000
+#define READS_AT_ONCE 8
+#define GRACE_MS      UINT64_C(5000)  /* after SIGTERM */
+#define KILLED_MS     UINT64_C(10000) /* what a kernel under load takes to end a process */
+
+/* --- results that we write ------------------------------------------------------------------ */
+
+static int put_result(struct asked *a, const char *outcome, int code, const char *why,
+		      uint64_t attempt, struct err *err)
+{
+	CLEANUP(buf_done) struct buf text = BUF_INIT;
+	const struct result res = { .ticket = a->id,
+				    .outcome = (char *)(uintptr_t)outcome,
+				    .worker = a->serve->host,
+				    .host = a->serve->host,
+				    .problem = (char *)(uintptr_t)why,
+				    .experiment = a->ticket.experiment,
+				    .arm = a->ticket.arm,
+				    .attempt = attempt,
+				    .code = (uint64_t)code,
+				    .started = engine_now(),
+				    .ended = engine_now() };
+	int r = result_encode(&res, &text, err);
+
+	return r < 0 ? r : tray_put_result(&a->serve->tray, a->id, &text, err);
+}
+
+/* --- the process that does it --------------------------------------------------------------- */
+
+static int open_output(const struct asked *a, enum tray_file file)
+{
+	char name[TRAY_NAME_SIZE];
+
+	return openat(a->serve->tray.fd, tray_name(a->id, file, name),
+		      O_WRONLY | O_APPEND | O_CLOEXEC | O_NOFOLLOW);
+}
+
+static uint64_t size_of(int fd)
+{
+	const off_t size = lseek(fd, 0, SEEK_END);
+
+	return size > 0 ? (uint64_t)size : 0;
+}
+
+static int perform(struct asked *a, uint64_t attempt, struct err *err)
+{
+	static const char *const by_itself[] = { "default" };
+	const struct engine_serve_ssh_options *o = a->serve->options;
+	struct perform_rules rules = {
+		.url = a->ticket.remote,
+		.remote = a->depot ? a->depot : a->ticket.remote,
+		.worker = a->serve->host,
+		.host = a->serve->host,
+		.profiles = o->profiles.n > 0 ? o->profiles : (struct engine_list){ by_itself, 1 },
+		.pass_env = o->pass_env,
+		.any = !o->root && o->profiles.n == 0 && o->pass_env.n == 0,
+	};
+	const struct perform_config config = { .store = a->serve->store,
+					       .dir = a->serve->dir,
+					       .rules = &rules };
+	AUTO_CLOSE int out = open_output(a, TRAY_OUT), errs = open_output(a, TRAY_ERR);
+	CLEANUP(result_done) struct result res = { 0 };
+	CLEANUP(buf_done) struct buf text = BUF_INIT;
+	int r = out < 0 || errs < 0
+		    ? err_sys(err, "'%s'", a->serve->tray.dir)
+		    : perform_text(&config, &a->question->text, out, errs, &res, err);
+
+	if (r < 0)
+		return r;
+	res.attempt = attempt;
+	res.out = size_of(out);
+	res.err = size_of(errs);
+	r = result_encode(&res, &text, err);
+	return r < 0 ? r : tray_put_result(&a->serve->tray, a->id, &text, err);
+}
+
+/* Nothing of the connection may stay open here, or ssh would wait for us. */
+_Noreturn static void hold(struct asked *a, const int fds[2], uint64_t attempt)
+{
+	const int none = open("/dev/null", O_RDWR | O_CLOEXEC);
+	CLEANUP(buf_done) struct buf result = BUF_INIT;
+	struct err err = { 0 }, ignored = { 0 };
+	int r = none < 0 || dup2(none, 0) < 0 || dup2(none, 1) < 0 || dup2(none, 2) < 0 ? -EIO : 0;
+
+	setsid();
+	sys_name_process("snap-ticket");
+	if (r == 0)
+		r = tray_sign(fds, attempt, &err);
+	/* Whoever cancelled it before could not know us. */
+	if (r == 0)
+		r = tray_result(&a->serve->tray, a->id, &result, &err);
+	if (r == 0)
+		r = perform(a, attempt, &err);
+	/* There is nobody else who could try later: whoever asks posts another ticket. */
+	if (r < 0)
+		IGNORE_RESULT(put_result(a, RESULT_FAILED, 125, err.msg, attempt, &ignored),
+			      "then the next attempt says it");
+	tray_sweep(&a->serve->tray);
+	_exit(0);
+}
+
+static int start(struct asked *a, struct err *err)
+{
+	int fds[2] = { -1, -1 };
+	uint64_t attempt;
+	pid_t pid;
+	int r = tray_claim(&a->serve->tray, a->id, fds, &attempt, err);
+
+	if (r <= 0)
+		return r;
+	if (attempt > ATTEMPTS_MAX)
+		r = put_result(a, RESULT_LOST, 125, "each process that did it was killed", attempt,
+			       err);
+	else if (a->ticket.deadline > 0 && a->ticket.deadline < engine_now())
+		r = put_result(a, RESULT_EXPIRED, 125, "its deadline has passed", attempt, err);
+	else {
+		pid = fork();
+		if (pid == 0)
+			hold(a, fds, attempt);
+		r = pid < 0 ? err_sys(err, "making a process for a ticket") : 0;
+	}
+	cleanup_close(&fds[0]);
+	cleanup_close(&fds[1]);
+	return r < 0 ? r : 0;
+}
+
+/* --- what the client hears ------------------------------------------------------------------ */
+
+struct follower {
+	struct asked *asked;
+	int at;           /* to wait at */
+	uint64_t attempt; /* that the client hears of */
+	uint64_t next[2];
+};
+
+static int watch(struct follower *f, struct err *err)
+{
+	for (enum tray_file file = TRAY_LOCK; file <= TRAY_ERR; file++) {
+		char name[TRAY_NAME_SIZE];
+		AUTO_FREE char *path =
+		    path_join(f->asked->serve->tray.dir, tray_name(f->asked->id, file, name));
+		int r = path ? await_file(f->at, path) : -ENOMEM;
+
+		/* A ticket that was cancelled before it began has no output. */
+		if (r < 0 && r != -ENOENT)
+			return err_set(err, r, "following a ticket");
+	}
+	return 0;
+}
+
+static int note_attempt(struct follower *f, struct err *err)
+{
+	struct asked *a = f->asked;
+	struct tray_holder who;
+	char names[2 * sizeof(a->serve->host) + 2];
+	struct ticket_piece note = { .stream = TICKET_NOTE, .data = names };
+	int r = tray_holder(&a->serve->tray, a->id, &who, err);
+
+	if (r < 0 || who.attempt == f->attempt || who.attempt == 0)
+		return r;
+	f->attempt = note.attempt = who.attempt;
+	for (int i = 0; i < 2; i++)
+		f->next[i] = a->question->attempt == who.attempt ? a->question->at[i] : 0;
+	note.len = (size_t)snprintf(names, sizeof(names), "%s\n%s", a->serve->host, a->serve->host);
+	return ticket_send_piece(a->stream, &note) < 0 ? -EPIPE : 0;
+}
+
+/* 1 if there is more. */
+static int pass_output(struct follower *f, bool of_stderr, struct err *err)
+{
+	struct asked *a = f->asked;
+	char name[TRAY_NAME_SIZE], data[TICKET_PIECE_MAX];
+	AUTO_CLOSE int fd =
+	    openat(a->serve->tray.fd, tray_name(a->id, of_stderr ? TRAY_ERR : TRAY_OUT, name),
+		   O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+
+	if (fd < 0)
+		return errno == ENOENT ? 0 : err_sys(err, "'%s/%s'", a->serve->tray.dir, name);
+	for (int i = 0; i < READS_AT_ONCE; i++) {
+		struct ticket_piece piece = { .attempt = f->attempt,
+					      .stream = of_stderr ? TICKET_ERR : TICKET_OUT,
+					      .at = f->next[of_stderr],
+					      .data = data };
+		const ssize_t n = pread(fd, data, sizeof(data), (off_t)piece.at);
+
+		if (n <= 0)
+			return n < 0 ? err_sys(err, "'%s/%s'", a->serve->tray.dir, name) : 0;
+		piece.len = (size_t)n;
+		f->next[of_stderr] += (uint64_t)n;
+		if (ticket_send_piece(a->stream, &piece) < 0)
+			return -EPIPE;
+	}
+	return 1;
+}
+
+static int pass_all(struct follower *f, struct err *err)
+{
+	int out, errs, r = note_attempt(f, err);
+
+	if (r < 0 || f->attempt == 0)
+		return r;
+	out = pass_output(f, false, err);
+	errs = out < 0 ? 0 : pass_output(f, true, err);
+	return out < 0 ? out : errs < 0 ? errs : out > 0 || errs > 0;
+}
+
+/* The client said something, or is gone. */
+static int hear_client(struct follower *f, struct err *err)
+{
+	const int type = stream_receive(f->asked->stream);
+
+	if (type == STREAM_STOP)
+		return serve_cancel(f->asked, err);
+	return type <= 0 ? -EPIPE : err_set(err, -EPROTO, "the client asks before it has heard");
+}
+
+static int follow(struct follower *f, struct err *err)
+{
+	struct asked *a = f->asked;
+
+	for (;;) {
+		CLEANUP(buf_done) struct buf result = BUF_INIT;
+		/* The result first: what was said before it is there when it is. */
+		int over = tray_result(&a->serve->tray, a->id, &result, err), r = over;
+
+		/* Also when the process that did it was killed. */
+		if (r == 0)
+			r = start(a, err);
+		if (r >= 0)
+			r = watch(f, err);
+		if (r >= 0)
+			r = pass_all(f, err);
+		if (r < 0)
+			return r;
+		if (over > 0 && r == 0)
+			return ticket_send_result(a->stream, &result) < 0 ? -EPIPE : 1;
+		r = await_next(f->at, a->stream->in, over > 0 || r > 0 ? 0 : LOOK_MS, NULL, NULL);
+		if (r == -EINTR)
+			return hear_client(f, err);
+		if (r < 0)
+			return err_set(err, r, "following a ticket");
+	}
+}
+
+int serve_follow(struct asked *a, struct err *err)
+{
+	struct follower f = { .asked = a, .at = await_open() };
+	int r = f.at < 0 ? err_set(err, f.at, "following a ticket") : follow(&f, err);
+
+	cleanup_close(&f.at);
+	return r;
+}
+
+/* --- cancelling ----------------------------------------------------------------------------- */
+
+static bool is_gone(const struct asked *a, uint64_t ms)
+{
+	const uint64_t until = engine_clock_ms() + ms;
+
+	while (tray_is_held(&a->serve->tray, a->id)) {
+		if (engine_clock_ms() >= until)
+			return false;
+		poll(NULL, 0, 20);
+	}
+	return true;
+}
+
+/* First the result, so that nobody begins it any more and nothing that still comes of it counts. */
+int serve_cancel(struct asked *a, struct err *err)
+{
+	struct tray_holder who;
+	int r = tray_holder(&a->serve->tray, a->id, &who, err);
+
+	if (r == 0)
+		r = put_result(a, RESULT_CANCELLED, 130, NULL, who.attempt, err);
+	if (r < 0)
+		return r;
+	r = tray_signal(&a->serve->tray, a->id, SIGTERM);
+	if ((r >= 0 || r == -ESRCH) && !is_gone(a, GRACE_MS))
+		r = tray_signal(&a->serve->tray, a->id, SIGKILL);
+	if (!is_gone(a, r >= 0 ? KILLED_MS : 0))
+		return err_set(err, -EBUSY, "the process that does the ticket does not end");
+	return serve_send_result(a, err);
+}
+
+int serve_send_result(struct asked *a, struct err *err)
+{
+	CLEANUP(buf_done) struct buf text = BUF_INIT;
+	int r = tray_result(&a->serve->tray, a->id, &text, err);
+
+	if (r < 0)
+		return r;
+	return ticket_send_result(a->stream, &text) < 0 ? -EPIPE : 1;
+}

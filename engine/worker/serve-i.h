@@ -1,0 +1,33 @@
+/*
+ * serve-i.h - tickets of a client at the far end of ssh.
+ */
+#pragma once
+
+#include "engine/api/worker.h"
+#include "engine/worker/perform.h"
+#include "engine/worker/tray.h"
+#include "remote/ticket-line.h"
+
+struct serve {
+	const struct engine_serve_ssh_options *options;
+	struct tray tray;
+	char *store, *dir; /* owned; NULL until the first ticket */
+	char host[256];
+};
+
+/* A ticket that the client asks for. */
+struct asked {
+	struct serve *serve;
+	struct stream *stream;
+	const struct ticket_question *question;
+	const char *depot; /* NULL: the ticket's own address */
+	struct ticket ticket;
+	char id[QUEUE_ID_SIZE];
+};
+
+/* Start it, unless it runs or has a result, and pass on what comes until the result is sent. */
+NODISCARD int serve_follow(struct asked *a, struct err *err);
+/* See to it that it has a result and that nothing of it runs. */
+NODISCARD int serve_cancel(struct asked *a, struct err *err);
+/* The one that it has, or none; 1 when sent. */
+NODISCARD int serve_send_result(struct asked *a, struct err *err);

@@ -1,0 +1,235 @@
+#include "engine/worker/tray.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/fdio.h"
+#include "base/path.h"
+#include "base/sys.h"
+#include "base/text.h"
+
+#define KEPT_S    (8 * 86400)
+#define LINE_SIZE 40 /* "PID ATTEMPT\n", each in so many digits that it is always as long */
+#define LINE      "%010d %020" PRIu64 "\n"
+
+void tray_done(struct tray *t)
+{
+	cleanup_close(&t->fd);
+	free(t->dir);
+	*t = (struct tray)TRAY_INIT;
+}
+
+int tray_open(const char *store, struct tray *ret, struct err *err)
+{
+	CLEANUP(tray_done) struct tray t = TRAY_INIT;
+	int r = text_set(&t.dir, err, "%s-tickets", store);
+
+	if (r == 0)
+		r = path_make_dirs(t.dir, 0700, err);
+	if (r < 0)
+		return r;
+	t.fd = open(t.dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (t.fd < 0)
+		return err_sys(err, "'%s'", t.dir);
+	*ret = t;
+	t = (struct tray)TRAY_INIT;
+	return 0;
+}
+
+const char *tray_name(const char *id, enum tray_file file, char name[TRAY_NAME_SIZE])
+{
+	static const char *const ends[] = { ".lock", ".out", ".err", ".result" };
+
+	snprintf(name, TRAY_NAME_SIZE, "%.64s%s", id, ends[file]);
+	return name;
+}
+
+/* --- results ------------------------------------------------------------------------------ */
+
+int tray_result(const struct tray *t, const char *id, struct buf *ret, struct err *err)
+{
+	char name[TRAY_NAME_SIZE];
+	int r = fdio_read_file(t->fd, tray_name(id, TRAY_RESULT, name), QUEUE_RESULT_MAX, ret, err);
+
+	return r == -ENOENT ? 0 : r < 0 ? r : 1;
+}
+
+int tray_put_result(const struct tray *t, const char *id, const struct buf *text, struct err *err)
+{
+	char name[TRAY_NAME_SIZE], fresh[TRAY_NAME_SIZE + 16];
+	int r;
+
+	tray_name(id, TRAY_RESULT, name);
+	snprintf(fresh, sizeof(fresh), "%s-%d", name, (int)getpid());
+	r = fdio_replace_file(t->fd, fresh, text->data, text->len, 0600, err);
+	if (r < 0)
+		return r;
+	r = linkat(t->fd, fresh, t->fd, name, 0) == 0 ? 1
+	    : errno == EEXIST                         ? 0
+						      : err_sys(err, "'%s/%s'", t->dir, name);
+	unlinkat(t->fd, fresh, 0);
+	return r;
+}
+
+/* --- who does it -------------------------------------------------------------------------- */
+
+static int open_lock(const struct tray *t, const char *id, int flags)
+{
+	char name[TRAY_NAME_SIZE];
+
+	return openat(t->fd, tray_name(id, TRAY_LOCK, name), flags | O_CLOEXEC | O_NOFOLLOW, 0600);
+}
+
+static int read_holder(int fd, struct tray_holder *ret)
+{
+	char line[LINE_SIZE + 1] = "";
+	uint64_t attempt;
+	int pid;
+
+	*ret = (struct tray_holder){ 0 };
+	if (fdio_pread(fd, line, LINE_SIZE, 0) < 0)
+		return -errno;
+	if (sscanf(line, "%d %" SCNu64, &pid, &attempt) == 2)
+		*ret = (struct tray_holder){ .pid = pid, .attempt = attempt };
+	return 0;
+}
+
+static int write_holder(int fd, pid_t pid, uint64_t attempt, struct err *err)
+{
+	char line[LINE_SIZE];
+	const int n = snprintf(line, sizeof(line), LINE, (int)pid, attempt);
+	int r = fdio_pwrite(fd, line, (size_t)n, 0);
+
+	return r < 0 ? err_set(err, r, "writing down who does a ticket") : 0;
+}
+
+int tray_holder(const struct tray *t, const char *id, struct tray_holder *ret, struct err *err)
+{
+	AUTO_CLOSE int fd = open_lock(t, id, O_RDONLY);
+
+	*ret = (struct tray_holder){ 0 };
+	if (fd < 0)
+		return errno == ENOENT ? 0 : err_sys(err, "a ticket in '%s'", t->dir);
+	return read_holder(fd, ret);
+}
+
+static int empty_output(const struct tray *t, const char *id, struct err *err)
+{
+	for (enum tray_file f = TRAY_OUT; f <= TRAY_ERR; f++) {
+		char name[TRAY_NAME_SIZE];
+		AUTO_CLOSE int fd =
+		    openat(t->fd, tray_name(id, f, name),
+			   O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
+
+		if (fd < 0)
+			return err_sys(err, "'%s/%s'", t->dir, name);
+	}
+	return 0;
+}
+
+/* What is closed after writing wakes those who wait (base/await.h): who only looks opens it for reading. */
+int tray_claim(const struct tray *t, const char *id, int ret_fds[2], uint64_t *ret_attempt,
+	       struct err *err)
+{
+	AUTO_CLOSE int lock = open_lock(t, id, O_RDONLY | O_CREAT);
+	AUTO_CLOSE int line = -1;
+	struct tray_holder before;
+	char name[TRAY_NAME_SIZE];
+	struct stat st;
+	int r;
+
+	if (lock < 0)
+		return err_sys(err, "a ticket in '%s'", t->dir);
+	if (flock(lock, LOCK_EX | LOCK_NB) < 0)
+		return errno == EWOULDBLOCK ? 0 : err_sys(err, "a ticket in '%s'", t->dir);
+	/* It may have ended, or was swept away, since somebody looked. */
+	if (faccessat(t->fd, tray_name(id, TRAY_RESULT, name), F_OK, 0) == 0 ||
+	    fstat(lock, &st) < 0 || st.st_nlink == 0)
+		return 0;
+	line = open_lock(t, id, O_WRONLY);
+	if (line < 0)
+		return err_sys(err, "a ticket in '%s'", t->dir);
+	r = read_holder(lock, &before);
+	if (r == 0)
+		r = empty_output(t, id, err);
+	if (r == 0)
+		r = write_holder(line, 0, before.attempt + 1, err);
+	if (r < 0)
+		return r;
+	*ret_attempt = before.attempt + 1;
+	ret_fds[0] = TAKE_FD(lock);
+	ret_fds[1] = TAKE_FD(line);
+	return 1;
+}
+
+int tray_sign(const int fds[2], uint64_t attempt, struct err *err)
+{
+	return write_holder(fds[1], getpid(), attempt, err);
+}
+
+int tray_signal(const struct tray *t, const char *id, int sig)
+{
+	AUTO_CLOSE int fd = open_lock(t, id, O_RDONLY);
+	struct tray_holder who;
+	int r = fd < 0 ? -ESRCH : read_holder(fd, &who);
+
+	if (r < 0)
+		return r;
+	return who.pid <= 0 ? -ESRCH : sys_signal_holder(who.pid, fd, sig);
+}
+
+bool tray_is_held(const struct tray *t, const char *id)
+{
+	AUTO_CLOSE int fd = open_lock(t, id, O_RDONLY);
+
+	return fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) < 0 && errno == EWOULDBLOCK;
+}
+
+/* --- what is old -------------------------------------------------------------------------- */
+
+static bool is_old(const struct tray *t, const char *name)
+{
+	struct stat st;
+
+	return fstatat(t->fd, name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+	       st.st_mtime < time(NULL) - KEPT_S;
+}
+
+/* The lock file goes last: one that comes back then finds nothing, or all of it. */
+static void remove_ticket(const struct tray *t, const char *id)
+{
+	static const enum tray_file files[] = { TRAY_OUT, TRAY_ERR, TRAY_RESULT, TRAY_LOCK };
+	char name[TRAY_NAME_SIZE];
+
+	for (size_t i = 0; i < ARRAY_LEN(files); i++)
+		unlinkat(t->fd, tray_name(id, files[i], name), 0);
+}
+
+void tray_sweep(const struct tray *t)
+{
+	DIR *dir = opendir(t->dir);
+	const struct dirent *d;
+
+	while (dir && (d = readdir(dir))) {
+		char id[QUEUE_ID_SIZE];
+
+		if (strlen(d->d_name) < QUEUE_ID_SIZE || d->d_name[QUEUE_ID_SIZE - 1] != '.' ||
+		    strcmp(d->d_name + QUEUE_ID_SIZE - 1, ".lock") != 0 || !is_old(t, d->d_name))
+			continue;
+		snprintf(id, sizeof(id), "%.64s", d->d_name);
+		if (!tray_is_held(t, id))
+			remove_ticket(t, id);
+	}
+	if (dir)
+		closedir(dir);
+}

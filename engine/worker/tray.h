@@ -1,0 +1,68 @@
+/*
+ * tray.h - tickets that this machine does without a queue: a directory with files named by the ticket's id.
+ *
+ *   ID.lock       held (flock) by the process that does it; names that process and the attempt
+ *   ID.out, .err  what the command wrote in that attempt
+ *   ID.result     what came of it; made once, and never replaced
+ *
+ * Whoever follows a ticket may come and go.  Files go after 8 days, as results in a queue do after 7.
+ */
+#pragma once
+
+#include <sys/types.h>
+
+#include "engine/worker/ticket.h"
+
+struct tray {
+	int fd;    /* owned */
+	char *dir; /* owned */
+};
+
+#define TRAY_INIT         \
+	{                 \
+		.fd = -1, \
+	}
+
+/* Beside a store; made if need be. */
+NODISCARD int tray_open(const char *store, struct tray *ret, struct err *err);
+void tray_done(struct tray *t);
+
+enum tray_file { TRAY_LOCK, TRAY_OUT, TRAY_ERR, TRAY_RESULT };
+
+#define TRAY_NAME_SIZE (QUEUE_ID_SIZE + sizeof(".result"))
+
+/* The name of a file in the directory. */
+const char *tray_name(const char *id, enum tray_file file, char name[TRAY_NAME_SIZE]);
+
+/* 1 and its text, or 0. */
+NODISCARD int tray_result(const struct tray *t, const char *id, struct buf *ret, struct err *err);
+/* 1: it counts, and is stored; 0: there is a result already, and this one is dropped. */
+NODISCARD int tray_put_result(const struct tray *t, const char *id, const struct buf *text,
+			      struct err *err);
+
+/* Who does it, or did last. */
+struct tray_holder {
+	pid_t pid; /* 0: it has not begun yet */
+	uint64_t attempt;
+};
+
+/* 0 attempts if nobody ever did. */
+NODISCARD int tray_holder(const struct tray *t, const char *id, struct tray_holder *ret,
+			  struct err *err);
+
+/*
+ * Become the one that does it: 1 with the next attempt written down, its output empty, and two descriptors
+ * that hold it until every copy of them is closed.  0: somebody else has it, or it has a result.
+ */
+NODISCARD int tray_claim(const struct tray *t, const char *id, int ret_fds[2],
+			 uint64_t *ret_attempt, struct err *err);
+/* The process that has the descriptors now is this one. */
+NODISCARD int tray_sign(const int fds[2], uint64_t attempt, struct err *err);
+
+/* A signal to whoever does it; -ESRCH: nobody. */
+NODISCARD int tray_signal(const struct tray *t, const char *id, int sig);
+/* Does somebody do it? */
+bool tray_is_held(const struct tray *t, const char *id);
+
+/* Remove what is old. */
+void tray_sweep(const struct tray *t);
