@@ -44,3 +44,14 @@ def nothing_is_left(w, *kept):
     assert sorted(clones(w)) == sorted(kept), clones(w)
     assert [m for m in w.mounts() if m.rsplit("/", 1)[1] not in kept and "/clones/" in m] == [], w.mounts()
     assert w.ok("ps", "--json").json("snap.ps/1")["runs"] == []
+
+
+def most_at_once(w, name):
+    """How many arms ran at the same time, by the events."""
+    now, most = 0, 0
+    for e in receipts(w, None):
+        if e["kind"] in ("run-started", "run-ended") and (e["clone"] or "").startswith(f"{name}-"):
+            now += 1 if e["kind"] == "run-started" else -1
+            most = max(most, now)
+    assert now == 0, "a run that began has ended"
+    return most

@@ -12,7 +12,8 @@ import livetest  # noqa: E402  (found through the line above)
 import world as internet  # noqa: E402
 
 
-def main():
+def main(begin=lambda net: None):
+    """Run all tests, after `begin` with the internet they get."""
     if os.geteuid() != 0:
         livetest.skip_all("making network namespaces with a cable between them takes root")
     for tool in ("ip", "unshare", "nsenter", "openssl", "curl"):
@@ -23,6 +24,7 @@ def main():
         os.execvp("unshare", ["unshare", "--net", "--mount", "--propagation", "private",
                               sys.executable, "-B", *sys.argv])
     net = internet.World()
+    begin(net)
     os.chmod(net.dir, 0o755)
     if livetest.USER:
         shutil.chown(net.dir, livetest.ORDINARY)

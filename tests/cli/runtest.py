@@ -98,3 +98,25 @@ def without_warning(text):
     """What is on stderr but for the one line about memory, where no cgroup can be had."""
     return b"".join(line for line in text.splitlines(keepends=True)
                     if not line.startswith(b"warning: memory was limited for each process"))
+
+
+def memory_of(pid):
+    """What of a process can be read."""
+    pieces = []
+    with open(f"/proc/{pid}/maps") as maps, open(f"/proc/{pid}/mem", "rb", 0) as mem:
+        for line in maps:
+            begin, end = (int(n, 16) for n in line.split()[0].split("-"))
+            if "rw" not in line:
+                continue
+            try:
+                mem.seek(begin)
+                pieces.append(mem.read(end - begin))
+            except (OSError, OverflowError, ValueError):
+                pass
+    return b"".join(pieces)
+
+
+def below(pid):
+    """Its children, and theirs."""
+    children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+    return [int(c) for c in children] + [d for c in children for d in below(int(c))]

@@ -9,7 +9,8 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "live"))
 
 import livetest  # noqa: E402  (found through the line above)
-from experimenttest import arm, experiment, nothing_is_left, plan, popen, receipts, states  # noqa: E402
+from experimenttest import (arm, experiment, most_at_once, nothing_is_left, plan, popen,  # noqa: E402
+                            receipts, states)  # noqa: E402
 from livetest import live_test  # noqa: E402
 from runtest import alive, clones, until  # noqa: E402
 
@@ -28,16 +29,6 @@ def began(w, name):
             key = e["clone"][len(name) + 1:]
             got[key] = got.get(key, 0) + 1
     return got
-
-
-def most_at_once(w, name):
-    now, most = 0, 0
-    for e in receipts(w, None):
-        if e["kind"] in ("run-started", "run-ended") and (e["clone"] or "").startswith(f"{name}-"):
-            now += 1 if e["kind"] == "run-started" else -1
-            most = max(most, now)
-    assert now == 0, "a run that began has ended"
-    return most
 
 
 DEEP = """\

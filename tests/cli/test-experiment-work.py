@@ -12,7 +12,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "live"))
 
 import livetest  # noqa: E402  (found through the line above)
-from experimenttest import arm, experiment, nothing_is_left, popen, receipts, states  # noqa: E402
+from experimenttest import arm, experiment, most_at_once, nothing_is_left, popen, receipts, states  # noqa: E402
 from livetest import LONG, live_test, note  # noqa: E402
 from runtest import alive, clone, clones, until  # noqa: E402
 from snaptest import SNAP, Skip, gone  # noqa: E402
@@ -24,17 +24,6 @@ def stored(w):
     """Bytes of the store once nothing is left to free."""
     w.ok("gc")
     return w.ok("stats", "--json").json("snap.stats/1")["stored"]
-
-
-def most_at_once(w, name):
-    """How many arms ran at the same time, by the events."""
-    now, most = 0, 0
-    for e in receipts(w, None):
-        if e["kind"] in ("run-started", "run-ended") and (e["clone"] or "").startswith(f"{name}-"):
-            now += 1 if e["kind"] == "run-started" else -1
-            most = max(most, now)
-    assert now == 0, "a run that began has ended"
-    return most
 
 
 @live_test

@@ -12,13 +12,12 @@ import os
 import shlex
 import socket
 import sys
-from pathlib import Path
 
 import nettest  # first: it says where the next ones are
 import livetest
 import world as internet
-from livetest import USER, live_test
-from runtest import clone, line_of, run, sh, start, without_warning
+from livetest import live_test
+from runtest import below, clone, line_of, memory_of, run, sh, start, without_warning
 from snaptest import Skip, leak_checks
 
 OK = "ok.example:80"
@@ -259,27 +258,6 @@ def a_host_gets_a_secret_that_the_run_never_sees(w):
     assert digest("mine") in got["stdout"] and got["secret_for"] == [], got
     got = hidden(w, login.replace("ok.example", "other.example"), *FOR)
     assert digest("mine") in got["stdout"], got
-
-
-def memory_of(pid):
-    """What of it can be read."""
-    pieces = []
-    with open(f"/proc/{pid}/maps") as maps, open(f"/proc/{pid}/mem", "rb", 0) as mem:
-        for line in maps:
-            begin, end = (int(n, 16) for n in line.split()[0].split("-"))
-            if "rw" not in line:
-                continue
-            try:
-                mem.seek(begin)
-                pieces.append(mem.read(end - begin))
-            except (OSError, OverflowError, ValueError):
-                pass
-    return b"".join(pieces)
-
-
-def below(pid):
-    children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
-    return [int(c) for c in children] + [d for c in children for d in below(int(c))]
 
 
 @live_test

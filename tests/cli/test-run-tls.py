@@ -16,14 +16,12 @@ import subprocess
 import sys
 from pathlib import Path
 
-HERE = Path(__file__).resolve().parent
-sys.path[:0] = [str(HERE.parent / "live"), str(HERE.parent / "net")]
-
-import livetest  # noqa: E402  (found through the line above)
-import world as internet  # noqa: E402
-from livetest import USER, live_test  # noqa: E402
-from runtest import line_of, run, sh, start  # noqa: E402
-from snaptest import Skip, leak_checks  # noqa: E402
+import nettest  # first: it says where the next ones are
+import livetest
+import world as internet
+from livetest import live_test
+from runtest import below, line_of, memory_of, run, sh, start
+from snaptest import Skip, leak_checks
 
 SECRET = "t0ken-that-nobody-sees"
 OK = "ok.example:443"
@@ -98,30 +96,9 @@ def nothing_that_the_run_can_read_has_the_secret_or_a_key(w):
     assert got["stdout"].endswith("\n0\n2\nclosed\n"), got
 
 
-def memory_of(pid):
-    """What of it can be read."""
-    pieces = []
-    with open(f"/proc/{pid}/maps") as maps, open(f"/proc/{pid}/mem", "rb", 0) as mem:
-        for line in maps:
-            begin, end = (int(n, 16) for n in line.split()[0].split("-"))
-            if "rw" not in line:
-                continue
-            try:
-                mem.seek(begin)
-                pieces.append(mem.read(end - begin))
-            except (OSError, OverflowError, ValueError):
-                pass
-    return b"".join(pieces)
-
-
 def soft_core(pid):
     """How large a core file of it may be."""
     return re.search(r"Max core file size +(\S+)", Path(f"/proc/{pid}/limits").read_text())[1]
-
-
-def below(pid):
-    children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
-    return [int(c) for c in children] + [d for c in children for d in below(int(c))]
 
 
 # How a key on P-256 is handed over: version 1, a number of some 32 bytes, the name of the curve.
@@ -453,30 +430,10 @@ def a_run_that_inspects_leaks_nothing(w):
 
 # --- running ----------------------------------------------------------------------------------
 
-def main():
+def begin(net):
     global ROOTS
-    if os.geteuid() != 0:
-        livetest.skip_all("making network namespaces with a cable between them takes root")
-    for tool in ("ip", "unshare", "nsenter", "openssl", "curl"):
-        if not shutil.which(tool):
-            livetest.skip_all(f"'{tool}' is not installed")
-    if livetest.INSIDE not in os.environ:
-        os.environ[livetest.INSIDE] = "1"
-        os.execvp("unshare", ["unshare", "--net", "--mount", "--propagation", "private",
-                              sys.executable, "-B", *sys.argv])
-    net = internet.World()
     ROOTS = net.roots
-    os.chmod(net.dir, 0o755)
-    if USER:
-        shutil.chown(net.dir, livetest.ORDINARY)
-    try:
-        return livetest.main()
-    finally:
-        # The mounts go with the namespace.
-        net.servers.stdin.close()
-        net.servers.wait(20)
-        shutil.rmtree(net.dir, ignore_errors=True)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(nettest.main(begin))
