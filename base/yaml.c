@@ -8,6 +8,7 @@
 
 #include "base/cleanup.h"
 #include "base/utf8.h"
+#include "base/vec.h"
 
 #define DEPTH_MAX 32
 
@@ -242,4 +243,19 @@ int yaml_texts(struct yaml key, struct yaml value, const char *name, struct strl
 			return err_nomem(err);
 	}
 	return ret->n > 0 ? 0 : yaml_error(key, name, err, "the list is empty");
+}
+
+int yaml_add_texts(struct yaml key, struct yaml value, const char *name, char ***list, size_t *n,
+		   struct err *err)
+{
+	CLEANUP(strlist_done) struct strlist texts = { 0 };
+	int r = yaml_texts(key, value, name, &texts, err);
+
+	for (size_t i = 0; r >= 0 && i < texts.n; i++) {
+		if (!VEC_ONE_MORE(*list, *n))
+			return err_nomem(err);
+		(*list)[*n] = TAKE_PTR(texts.list[i]);
+		++*n;
+	}
+	return r;
 }

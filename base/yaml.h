@@ -53,3 +53,6 @@ int yaml_error(struct yaml at, const char *name, struct err *err, const char *fm
 /* Add the texts of a list, or the one text, none of them empty; -EINVAL likewise if `key` has neither. */
 NODISCARD int yaml_texts(struct yaml key, struct yaml value, const char *name, struct strlist *ret,
 			 struct err *err);
+/* The same, behind `n` texts that an array has already; array and texts are the caller's. */
+NODISCARD int yaml_add_texts(struct yaml key, struct yaml value, const char *name, char ***list,
+			     size_t *n, struct err *err);

@@ -108,35 +108,19 @@ void engine_pipeline_done(struct engine_pipeline *p)
 
 /* --- values -------------------------------------------------------------------------------- */
 
-/* Add to a list of the stage; the project's own checks come on top of the user's. */
-static int add_texts(const struct reading *rd, struct yaml value, char ***list, size_t *n)
-{
-	CLEANUP(strlist_done) struct strlist texts = { 0 };
-	int r = yaml_texts(rd->key, value, rd->name, &texts, rd->err);
-
-	for (size_t i = 0; r >= 0 && i < texts.n; i++) {
-		if (!VEC_ONE_MORE(*list, *n))
-			return err_nomem(rd->err);
-		(*list)[*n] = strdup(texts.list[i]);
-		if (!(*list)[(*n)++])
-			return err_nomem(rd->err);
-	}
-	return r;
-}
-
 static int read_checks(const struct reading *rd, struct yaml value, struct engine_stage *s)
 {
-	return add_texts(rd, value, &s->checks, &s->n_checks);
+	return yaml_add_texts(rd->key, value, rd->name, &s->checks, &s->n_checks, rd->err);
 }
 
 static int read_health(const struct reading *rd, struct yaml value, struct engine_stage *s)
 {
-	return add_texts(rd, value, &s->health, &s->n_health);
+	return yaml_add_texts(rd->key, value, rd->name, &s->health, &s->n_health, rd->err);
 }
 
 static int read_approvers(const struct reading *rd, struct yaml value, struct engine_stage *s)
 {
-	return add_texts(rd, value, &s->approvers, &s->n_approvers);
+	return yaml_add_texts(rd->key, value, rd->name, &s->approvers, &s->n_approvers, rd->err);
 }
 
 static int read_target(const struct reading *rd, struct yaml value, struct engine_stage *s)

@@ -4,7 +4,6 @@
 
 #include "base/path.h"
 #include "base/size.h"
-#include "base/vec.h"
 #include "engine/watch/rule-i.h"
 
 #define EVERY_MIN_MS 1000
@@ -41,17 +40,7 @@ int read_take_path(const struct reading *rd, struct yaml value, char **ret)
 
 int read_take_texts(const struct reading *rd, struct yaml value, char ***list, size_t *n)
 {
-	CLEANUP(strlist_done) struct strlist texts = { 0 };
-	int r = yaml_texts(rd->key, value, rd->name, &texts, rd->err);
-
-	for (size_t i = 0; r >= 0 && i < texts.n; i++) {
-		if (!VEC_ONE_MORE(*list, *n))
-			return err_nomem(rd->err);
-		(*list)[*n] = strdup(texts.list[i]);
-		if (!(*list)[(*n)++])
-			return err_nomem(rd->err);
-	}
-	return r;
+	return yaml_add_texts(rd->key, value, rd->name, list, n, rd->err);
 }
 
 int read_take_duration(const struct reading *rd, struct yaml value, uint64_t *ret)
