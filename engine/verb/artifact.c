@@ -22,6 +22,7 @@
 #include "cowfs/store/root.h"
 #include "engine/find/artifact-i.h"
 #include "engine/verb/artifact-i.h"
+#include "engine/verb/entry-i.h"
 
 #define READ_SIZE  ((size_t)256 << 10)
 #define DEPTH_MAX  2048
@@ -337,29 +338,6 @@ int engine_artifact_get(struct engine *e, const char *id, const char *to,
 
 /* --- reading it ------------------------------------------------------------------------- */
 
-static int tell(int (*fn)(const struct engine_entry *, void *, struct err *),
-		const struct tree_entry *e, const char *name, size_t len, void *ctx,
-		struct err *err)
-{
-	AUTO_FREE char *own = strndup(name, len);
-	AUTO_FREE char *target = S_ISLNK(e->mode) ? strndup(e->target, e->target_len) : NULL;
-	const struct engine_entry entry = {
-		.name = own,
-		.mode = e->mode,
-		.uid = e->uid,
-		.gid = e->gid,
-		.size = e->form == TREE_DIR ? e->below.bytes : e->size,
-		.mtime_s = e->mtime_s,
-		.mtime_ns = e->mtime_ns,
-		.target = target,
-		.files = e->below.files,
-	};
-
-	if (!own || (S_ISLNK(e->mode) && !target))
-		return err_nomem(err);
-	return fn(&entry, ctx, err);
-}
-
 static int tell_dir(struct store *s, const struct tree_entry *dir,
 		    const struct engine_show_sink *sink, struct err *err)
 {
@@ -368,7 +346,7 @@ static int tell_dir(struct store *s, const struct tree_entry *dir,
 	int r = tree_iter_new(s, &dir->id, &it, err);
 
 	while (r >= 0 && (r = tree_iter_next(it, &e, err)) > 0)
-		r = tell(sink->entry, &e, e.name, e.name_len, sink->ctx, err);
+		r = entry_report(&e, e.name, e.name_len, sink->entry, sink->ctx, err);
 	return r;
 }
 
@@ -429,8 +407,9 @@ int engine_artifact_read(struct engine *e, const char *id, const char *path,
 	if (r >= 0)
 		r = walk_to(&o, clean + 1, &at, hold, err);
 	if (r >= 0)
-		r = tell(sink->found, &at, clean[1] != '\0' ? path_base(clean) : "",
-			 clean[1] != '\0' ? strlen(path_base(clean)) : 0, sink->ctx, err);
+		r = entry_report(&at, clean[1] != '\0' ? path_base(clean) : "",
+				 clean[1] != '\0' ? strlen(path_base(clean)) : 0, sink->found,
+				 sink->ctx, err);
 	if (r >= 0 && at.form == TREE_DIR)
 		r = tell_dir(o.store, &at, sink, err);
 	else if (r >= 0 && S_ISREG(at.mode))

@@ -8,6 +8,7 @@
 #include "base/path.h"
 #include "cowfs/store/root.h"
 #include "engine/ask/ask-hold-i.h"
+#include "engine/verb/entry-i.h"
 
 #define READ_SIZE ((size_t)256 << 10)
 
@@ -118,32 +119,6 @@ static int walk_to(struct look *l, struct tree_entry *ret, struct err *err)
 
 /* --- entries ---------------------------------------------------------------------------- */
 
-/* Calls `fn` with the entry in plain form; `name` need not be terminated. */
-static int report_entry(int (*fn)(const struct engine_entry *, void *, struct err *),
-			const struct tree_entry *e, const char *name, size_t name_len, void *ctx,
-			struct err *err)
-{
-	AUTO_FREE char *own_name = strndup(name, name_len), *target = NULL;
-	struct engine_entry entry = {
-		.name = own_name,
-		.mode = e->mode,
-		.uid = e->uid,
-		.gid = e->gid,
-		.size = e->form == TREE_DIR ? e->below.bytes : e->size,
-		.mtime_s = e->mtime_s,
-		.mtime_ns = e->mtime_ns,
-		.files = e->below.files,
-	};
-
-	if (S_ISLNK(e->mode)) {
-		target = strndup(e->target, e->target_len);
-		entry.target = target;
-	}
-	if (!own_name || (S_ISLNK(e->mode) && !target))
-		return err_nomem(err);
-	return fn(&entry, ctx, err);
-}
-
 static int list(struct look *l, const struct tree_entry *dir, struct err *err)
 {
 	CLEANUP(tree_iter_free_p) struct tree_iter *it = NULL;
@@ -161,7 +136,7 @@ static int list(struct look *l, const struct tree_entry *dir, struct err *err)
 			if (r < 0)
 				return failed(l, r, err);
 		}
-		r = report_entry(l->sink->entry, &file, e.name, e.name_len, l->sink->ctx, err);
+		r = entry_report(&file, e.name, e.name_len, l->sink->entry, l->sink->ctx, err);
 		if (r < 0)
 			return r;
 	}
@@ -228,7 +203,7 @@ static int tell_path(struct look *l, const char *path, struct err *err)
 	if (r < 0)
 		return r;
 	name = *l->path != '\0' ? path_base(l->path) : "";
-	r = report_entry(l->sink->found, &e, name, strlen(name), l->sink->ctx, err);
+	r = entry_report(&e, name, strlen(name), l->sink->found, l->sink->ctx, err);
 	if (r < 0)
 		return r;
 	if (e.form == TREE_DIR)
