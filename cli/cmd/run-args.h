@@ -8,7 +8,8 @@
 #include "engine/api/run.h"
 
 struct run_args {
-	const char *workdir, *profile, *cpus, *durability, *code, *lang, *on, *remote, *creds;
+	const char *workdir, *profile, *cpus, *durability, *code, *lang, *on, *remote, *creds,
+	    *ticket;
 	uint64_t mem, pids, time, disk, inodes, fsize, nofile, output, net_out, ttl, ask_time,
 	    deadline;
 	struct opt_list net, publish, ro, rw, hide, env, pass_env, secret, secret_for, tls_inspect,

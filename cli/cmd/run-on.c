@@ -190,10 +190,15 @@ static int finish(struct invocation *inv, struct engine_on *on, const struct str
 	return r < 0 ? r : on->code;
 }
 
-static void hint(struct invocation *inv, int r)
+static void hint(struct invocation *inv, const struct engine_on *on, int r)
 {
 	const struct run_args *args = inv->args;
 
+	/* What was sent may run; typed once more without its name, it would run twice. */
+	if (r < 0 && r != -EINTR && on->ticket[0] != '\0')
+		cmd_hint_again(inv, &(struct hint_again){ .option = "ticket",
+							  .value = on->ticket,
+							  .without = "ticket" });
 	if (strncmp(args->on, "ssh:", 4) == 0)
 		return;
 	if (r == -EINVAL && !args->remote)
@@ -220,6 +225,7 @@ int run_on(struct invocation *inv, const struct engine_run_limits *limits, struc
 		.labels = list_of(&args->label),
 		.workdir = args->workdir,
 		.deadline_ms = args->deadline,
+		.ticket = args->ticket,
 		.out_fd = inv->json ? -1 : fileno(inv->out),
 		.err_fd = inv->json ? -1 : STDERR_FILENO,
 		.watch = progress_watch(inv->progress),
@@ -235,6 +241,6 @@ int run_on(struct invocation *inv, const struct engine_run_limits *limits, struc
 	o.argv = (const char *const *)words.list;
 	fflush(inv->out);
 	r = engine_run_on(inv->engine, &o, &on, err);
-	hint(inv, r);
+	hint(inv, &on, r);
 	return r < 0 ? r : finish(inv, &on, &words, err);
 }

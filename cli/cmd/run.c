@@ -25,11 +25,12 @@ static const struct opt run_opts[] = {
 	OPT_FLAG(0, "rm", struct run_args, rm, "remove CLONE after it"),
 	OPT_FLAG('d', "detach", struct run_args, detach,
 		 "print its id and let it go on; see wait, attach, cancel"),
-	OPT_STR(
-	    0, "on", "PLACE", struct run_args, on,
-	    "run it elsewhere: ssh:[USER@]HOST[:PORT], or on a worker of nats://HOST[:PORT][/NAME]"),
+	OPT_STR(0, "on", "PLACE", struct run_args, on,
+		"run it there: ssh:HOST or nats://HOST[/NAME]"),
 	OPT_STR(0, "remote", "REMOTE", struct run_args, remote,
 		"on: the place that states travel through"),
+	OPT_STR(0, "ticket", "ID", struct run_args, ticket,
+		"on: follow one again that was sent before"),
 	OPT_LIST(0, "label", "LABEL", struct run_args, label,
 		 "on: only on a worker with this label"),
 	OPT_DURATION(0, "deadline", "TIME", struct run_args, deadline,
@@ -405,6 +406,9 @@ static int run_run(struct invocation *inv, struct err *err)
 
 	if (r < 0)
 		return r;
+	/* Without it, the command would run here. */
+	if (args->ticket && !args->on)
+		return err_set(err, -EINVAL, "option '--ticket' needs '--on'");
 	if (args->on)
 		return go_on(inv, err);
 	r = run_root_read_profile(inv, err);

@@ -66,12 +66,15 @@ struct engine_on_options {
 	const char *workdir;  /* from the top of the project; NULL: there */
 	uint64_t deadline_ms; /* that it may wait and run; 0: any time */
 	const char *tag;      /* for the result; NULL: run/TICKET */
-	int out_fd, err_fd;   /* -1: into the result */
+	const char
+	    *ticket; /* one of the same command that was sent before, to be followed again; NULL */
+	int out_fd, err_fd; /* -1: into the result */
 	struct engine_watch watch;
 };
 
 struct engine_on {
-	char ticket[ENGINE_TICKET_SIZE];
+	char ticket
+	    [ENGINE_TICKET_SIZE]; /* also after a failure: once it was sent, it can be followed again */
 	char *
 	    outcome; /* owned; "exit", "time", "refused", "expired", "cancelled", "failed", "lost" */
 	char *worker, *host, *problem, *limit; /* owned; may be NULL */

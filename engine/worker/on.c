@@ -14,6 +14,7 @@
 #include "base/text.h"
 #include "engine/api/worker.h"
 #include "engine/worker/on-i.h"
+#include "engine/worker/on-note.h"
 #include "engine/worker/posted-i.h"
 
 #define OUTPUT_MAX ((size_t)16 << 20) /* of each stream, in a result that is not passed on */
@@ -122,6 +123,53 @@ static int write_ticket(struct on *o, struct err *err)
 	return r;
 }
 
+static int prepare(struct on *o, struct err *err)
+{
+	int r = on_choose_remote(o->e, o->options->queue, o->options->remote, &o->target, err);
+
+	if (r == 0)
+		r = push(o, err);
+	if (r == 0)
+		r = write_ticket(o, err);
+	return r < 0 ? r : on_note_save(o->e, o->to->ticket, o->pushed.state, &o->text, err);
+}
+
+static bool is_same_command(const struct strlist *l, const char *const *argv)
+{
+	size_t n = 0;
+
+	while (argv[n] && n < l->n && strcmp(argv[n], l->list[n]) == 0)
+		n++;
+	return !argv[n] && n == l->n;
+}
+
+/* As prepare(), for a ticket that was sent before. */
+static int take_up(struct on *o, struct err *err)
+{
+	CLEANUP(ticket_done) struct ticket t = { 0 };
+	char id[QUEUE_ID_SIZE];
+	int r = on_note_load(o->e, o->options->ticket, &o->pushed.state, &o->text, err);
+
+	if (r == 0)
+		r = ticket_decode(&o->text, &t, err);
+	if (r < 0)
+		return r;
+	if (strcmp(ticket_id(&o->text, id), o->options->ticket) != 0)
+		return err_set(err, -EBADMSG, "the note of ticket %s is damaged",
+			       o->options->ticket);
+	if (!is_same_command(&t.command, o->options->argv))
+		return err_set(err, -EINVAL, "ticket %.12s is of another command: '%.100s ...'", id,
+			       t.command.list[0]);
+	r = on_choose_remote(o->e, o->options->queue, t.remote, &o->target, err);
+	if (r < 0)
+		return r;
+	memcpy(o->to->ticket, id, sizeof(id));
+	snprintf(o->pushed.manifest, sizeof(o->pushed.manifest), "%s", t.snapshot);
+	o->labels = t.labels;
+	t.labels = (struct strlist){ 0 };
+	return text_set(&o->to->pushed, err, "%s", o->pushed.state);
+}
+
 /* --- following ---------------------------------------------------------------------------- */
 
 static void on_again(uint64_t attempt, void *ctx)
@@ -222,12 +270,8 @@ static void fill(struct on *o)
 
 static int go(struct on *o, struct err *err)
 {
-	int r = on_choose_remote(o->e, o->options->queue, o->options->remote, &o->target, err);
+	int r = o->options->ticket ? take_up(o, err) : prepare(o, err);
 
-	if (r == 0)
-		r = push(o, err);
-	if (r == 0)
-		r = write_ticket(o, err);
 	if (r == 0)
 		r = signals_begin(&o->signals, 0, err);
 	if (r == 0)
@@ -237,6 +281,9 @@ static int go(struct on *o, struct err *err)
 		r = fetch(o, err);
 	if (r == 0)
 		fill(o);
+	/* Until then it can be taken up again. */
+	if (r == 0 || r == -EINTR)
+		on_note_drop(o->e, o->to->ticket);
 	return r;
 }
 

@@ -217,7 +217,10 @@ static int catch_up(struct posted *p, const char *id, const struct buf *text, st
 	const int r = converse(p, TICKET_RUN, text, err);
 
 	(void)id;
-	return r == -EINTR ? err_set(err, r, "interrupted") : r < 0 ? r : 0;
+	/* Output is a courtesy; the result is here. */
+	if (r >= 0 || ssh_line_may_pass(r))
+		return 0;
+	return r == -EINTR ? err_set(err, r, "interrupted") : r;
 }
 
 const struct posted_kind posted_by_ssh = {

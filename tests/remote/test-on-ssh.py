@@ -215,6 +215,35 @@ def a_machine_that_cannot_be_reached_says_why_at_once(w):
         w.snap(*far.words("true"), env={**far.env, "SNAPCOW_SSH_PROGRAM": "no-such-program"}).fails(125, "no snapcow in its PATH")
 
 
+@test
+def a_ticket_whose_caller_has_gone_is_followed_again_and_runs_once(w):
+    needs_fuse()
+    ssh = StandIn(w)
+    with Far(w, ssh) as far:
+        line = ["sh", "-c", "echo begun; sleep 2; echo over; echo x > made; exit 4"]
+        caller = far.start(*far.words(*line))
+        assert caller.stdout.readline() == b"begun\n"
+        caller.kill()
+        caller.communicate()
+        notes = w.store / "remote" / "tickets"
+        [ticket] = [p.name for p in notes.iterdir()]
+        far.run("sh", "-c", "true", options=["--ticket", ticket]).fails(2, "is of another command")
+        far.run(*line, options=["--ticket", "../" + ticket]).fails(125, "waits for no ticket")
+        got = far.run(*line, options=["--ticket", ticket]).ends(4)
+        assert got.out == b"begun\nover\n" and far.runs() == 1, str(got)
+        assert w.ok("show", f"run/{ticket[:12]}:made").out == b"x\n"
+        assert list(notes.iterdir()) == []
+        # A failure says so: here the state was sent, and then the machine was away.
+        ssh.faults("-", "die")
+        got = far.run("echo", "late")
+        assert got.status == 125 and b"Connection refused" in got.err, str(got)
+        [hint] = [x for x in got.err.decode().splitlines() if "--ticket" in x]
+        [ticket] = [p.name for p in notes.iterdir()]
+        assert hint.endswith(f"run --ticket {ticket} --on ssh:far -- echo late"), hint
+        assert far.run("echo", "late", options=["--ticket", ticket]).ends(0).out == b"late\n"
+        assert far.runs() == 2 and list(notes.iterdir()) == []
+
+
 def experiment(far, name, arms, *options, there=True):
     return ["--json", "experiment", "-n", name, *(["--on", far.on] if there else []),
             *(x for a in arms for x in ("--arm", a)), *options]
@@ -298,6 +327,7 @@ def what_cannot_be_asked_for_says_so(w):
         w.snap("experiment", "--on", on, "--arm", "a=true").fails(2, "is no machine")
     w.snap("run", "--on", "ssh:far", "--label", "x", "--", "true").fails(2, "--label")
     w.snap("experiment", "--on", "ssh:far", "--label", "x", "--arm", "a=true").fails(2, "--label")
+    w.snap("run", "--ticket", "0" * 64, "--", "true").fails(2, "needs '--on'")
     w.snap("serve", "--profile", "x").fails(2, "needs '--tickets'")
 
 

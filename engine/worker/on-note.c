@@ -1,0 +1,97 @@
+#include "engine/worker/on-note.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/fdio.h"
+#include "base/path.h"
+
+#define DIRECTORY "remote/tickets"
+#define KEPT_S    (8 * 86400) /* as long as anybody keeps a result */
+
+static bool is_id(const char *text)
+{
+	return strlen(text) == QUEUE_ID_SIZE - 1 &&
+	       strspn(text, "0123456789abcdef") == QUEUE_ID_SIZE - 1;
+}
+
+static int open_dir(struct engine *e, int *ret, struct err *err)
+{
+	AUTO_FREE char *path = NULL;
+	int r = transfer_dir(e, DIRECTORY, &path, err);
+
+	if (r < 0)
+		return r;
+	*ret = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	return *ret < 0 ? err_sys(err, "'%s'", path) : 0;
+}
+
+static void sweep(int dir)
+{
+	const int copy = openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	DIR *list = copy < 0 ? NULL : fdopendir(copy);
+	const struct dirent *d;
+	struct stat st;
+
+	while (list && (d = readdir(list)))
+		if (is_id(d->d_name) && fstatat(dir, d->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+		    st.st_mtime < time(NULL) - KEPT_S)
+			unlinkat(dir, d->d_name, 0);
+	if (list)
+		closedir(list);
+	else if (copy >= 0)
+		close(copy);
+}
+
+int on_note_save(struct engine *e, const char *id, const char *state, const struct buf *text,
+		 struct err *err)
+{
+	CLEANUP(buf_done) struct buf note = BUF_INIT;
+	AUTO_CLOSE int dir = -1;
+	int r = open_dir(e, &dir, err);
+
+	if (r < 0)
+		return r;
+	if (buf_printf(&note, "%s\n", state) < 0 || buf_append(&note, text->data, text->len) < 0)
+		return err_nomem(err);
+	sweep(dir);
+	return fdio_replace_file(dir, id, note.data, note.len, 0600, err);
+}
+
+int on_note_load(struct engine *e, const char *id, char **ret_state, struct buf *ret,
+		 struct err *err)
+{
+	CLEANUP(buf_done) struct buf note = BUF_INIT;
+	AUTO_CLOSE int dir = -1;
+	const char *end;
+	int r = is_id(id) ? open_dir(e, &dir, err) : -ENOENT;
+
+	if (r == 0)
+		r = fdio_read_file(dir, id, QUEUE_TICKET_MAX + 4096, &note, err);
+	if (r == -ENOENT)
+		return err_set(err, r, "this store waits for no ticket '%.80s'", id);
+	if (r < 0)
+		return r;
+	end = memchr(note.data, '\n', note.len);
+	if (!end)
+		return err_set(err, -EBADMSG, "the note of ticket %s is damaged", id);
+	*ret_state = strndup((const char *)note.data, (size_t)(end - (const char *)note.data));
+	if (!*ret_state ||
+	    buf_append(ret, end + 1, note.len - (size_t)(end + 1 - (const char *)note.data)) < 0)
+		return err_nomem(err);
+	return 0;
+}
+
+void on_note_drop(struct engine *e, const char *id)
+{
+	AUTO_CLOSE int dir = -1;
+	struct err ignored = { 0 };
+
+	if (open_dir(e, &dir, &ignored) == 0)
+		unlinkat(dir, id, 0);
+}

@@ -1,0 +1,17 @@
+/*
+ * on-note.h - tickets that this store has sent and whose end it has not seen, so that each can be followed again.
+ *
+ * STORE/remote/tickets/ID: the state here that was sent, a newline, and the ticket's text.  A file goes when its
+ * result is here, or after 8 days.
+ */
+#pragma once
+
+#include "engine/transfer/transfer-i.h"
+#include "engine/worker/ticket.h"
+
+NODISCARD int on_note_save(struct engine *e, const char *id, const char *state,
+			   const struct buf *text, struct err *err);
+/* -ENOENT with a sentence if there is none; *ret_state is owned. */
+NODISCARD int on_note_load(struct engine *e, const char *id, char **ret_state, struct buf *ret,
+			   struct err *err);
+void on_note_drop(struct engine *e, const char *id);
