@@ -6,8 +6,8 @@
  * somebody allowed it; nothing in the memory of the run is looked at here.  When nobody answers any more,
  * because the caller is dead, the kernel itself says ENOSYS.
  *
- * Some of these calls are no offence: by SANDBOX_ASK_SNAPSHOT a run asks for a snapshot of its clone, and
- * where it has one id, changes of ids and owners come here.
+ * Some of these calls are no offence: by SANDBOX_ASK_SNAPSHOT a run asks for a snapshot of its clone; of a
+ * run with a root of its own device nodes come here and, where it has one id, changes of ids and owners.
  */
 #include <errno.h>
 #include <linux/seccomp.h>
@@ -108,16 +108,32 @@ static bool is_of_ids(const char *call)
 /* What is answered at once counts as a refused call does; the clerk sets a pace of its own. */
 static int hear_ids(struct run *run, int listener, const struct seccomp_notif *question)
 {
-	if (owner_ask(&run->owner, question->id, (pid_t)question->pid, &question->data))
-		return 1;
-	return send_answer(listener, question->id, false, 0);
+	struct clerk_call call;
+	int r = 0;
+
+	if (owner_read(&question->data, &call)) {
+		call.thread = (pid_t)question->pid;
+		r = clerk_ask(&run->clerk, question->id, &call);
+	}
+	return r > 0 ? 1 : send_answer(listener, question->id, false, r);
 }
 
-int refused_hear_owner(struct run *run, int listener)
+/* 1: the clerk makes it.  0: it is refused as other calls are. */
+static int hear_device(struct run *run, const struct seccomp_notif *question)
 {
-	const int error = owner_hear(&run->owner);
+	struct clerk_call call;
 
-	return listener < 0 ? 0 : send_answer(listener, run->owner.id, false, error);
+	if (!device_read(&question->data, &call) || !device_is_harmless(call.mode, call.dev))
+		return 0;
+	call.thread = (pid_t)question->pid;
+	return clerk_ask(&run->clerk, question->id, &call) > 0;
+}
+
+int refused_hear_clerk(struct run *run, int listener)
+{
+	const int error = clerk_hear(&run->clerk);
+
+	return listener < 0 ? 0 : send_answer(listener, run->clerk.id, false, error);
 }
 
 int refused_hear(struct run *run, int listener)
@@ -136,6 +152,8 @@ int refused_hear(struct run *run, int listener)
 	name = seccomp_syscall_resolve_num_arch(SCMP_ARCH_NATIVE, question.is.data.nr);
 	if (spec->root && run->ids == SANDBOX_IDS_ONE && name && is_of_ids(name))
 		return hear_ids(run, listener, &question.is);
+	if (spec->root && hear_device(run, &question.is) > 0)
+		return 1;
 	if (spec->calls && name && is_askable(name))
 		says = spec->calls->ask(spec->calls->ctx, name, question.is.id);
 	if (says == SANDBOX_CALL_WAITS)

@@ -62,10 +62,10 @@ static int enter_namespaces(const struct run *run, struct err *err)
 	return 0;
 }
 
-/* With one id; the list of system calls must have somebody to hear it. */
-static bool records_owners(const struct run *run)
+/* The list of system calls must have somebody to hear it. */
+static bool has_clerk(const struct run *run)
 {
-	return run->ids == SANDBOX_IDS_ONE && run->spec->refused;
+	return run->spec->refused;
 }
 
 /* Says LINE_ROOT with the connection and the mount, or LINE_FAILED. */
@@ -77,7 +77,7 @@ NORETURN static void maker_main(const struct run *run, int line)
 	sigset_t all;
 	int r;
 
-	/* Signals of the terminal are for the run; what records owners must outlive them. */
+	/* Signals of the terminal are for the run; the clerk must outlive them. */
 	sigfillset(&all);
 	sigprocmask(SIG_SETMASK, &all, NULL);
 	setsid();
@@ -94,8 +94,8 @@ NORETURN static void maker_main(const struct run *run, int line)
 		line_give_up(line, &err, false);
 	if (line_send(line, &made, fds, 2) < 0)
 		_exit(125);
-	if (records_owners(run))
-		owner_serve(line);
+	if (has_clerk(run))
+		clerk_serve(line);
 	_exit(0);
 }
 
@@ -133,8 +133,8 @@ static int make(struct run *run, int *ret_connection, struct err *err)
 	close(ends[1]);
 	r = pid < 0 ? err_sys(err, "making the root of the run")
 		    : hear_maker(run, ends[0], ret_connection, err);
-	if (r >= 0 && records_owners(run)) {
-		run->owner = (struct owner){ .line = ends[0], .clerk = pid };
+	if (r >= 0 && has_clerk(run)) {
+		run->clerk = (struct clerk){ .line = ends[0], .pid = pid };
 		return 0;
 	}
 	close(ends[0]);

@@ -12,6 +12,7 @@
 #pragma once
 
 #include "runner/cgroup.h"
+#include "runner/clerk.h"
 #include "runner/sandbox.h"
 
 /* --- the line: line-linux.c --------------------------------------------------------------- */
@@ -54,13 +55,14 @@ NORETURN void line_give_up(int line, const struct err *err, bool at_exec);
 
 struct room;
 
-/* The clerk that records owners (owner-linux.c); none: `line` is -1. */
-struct owner {
+/* The clerk of a run with a root of its own (clerk-linux.c); none: `line` is -1. */
+struct clerk {
 	int line; /* owned */
-	pid_t clerk;
-	bool waits;  /* a call is out, and no other may be asked about */
-	uint64_t id; /* of that call */
-	bool lost;   /* some owner was not recorded */
+	pid_t pid;
+	bool waits;           /* a call is out, and no other may be asked about */
+	uint64_t id;          /* of that call, */
+	enum clerk_what what; /* and its kind */
+	bool lost;            /* some owner was not recorded */
 };
 
 struct run {
@@ -80,7 +82,7 @@ struct run {
 	int line;     /* our end of the line: the caller's, or in the init and child theirs */
 	int far_line; /* the other end, until the clone */
 	int userns;   /* the init's, to map ids to it; -1 if none are mapped */
-	struct owner owner;
+	struct clerk clerk;
 
 	int landlock; /* level of the rules that were entered; 0: none */
 	int listener; /* the child's: what its list of calls refuses; -1: nobody hears of it */
@@ -141,21 +143,18 @@ NODISCARD int ids_map_range(const struct run *run, struct err *err);
 /* By the caller, once ids are mapped: the root that the spec asks for, served; 0 if it asks for none. */
 NODISCARD int root_open(struct run *run, struct err *err);
 
-/* --- owner-linux.c ------------------------------------------------------------------------ */
-
-struct seccomp_data;
+/* --- clerk-linux.c ------------------------------------------------------------------------ */
 
 /* By the process that made the root, until the caller closes the other end. */
-void owner_serve(int line);
-void owner_end(struct owner *o); /* none is fine */
+void clerk_serve(int line);
+void clerk_end(struct clerk *c); /* none is fine */
 
 /*
- * Hand a call of seccomp_one_id[] by a thread of the run to the clerk.  false: it is not for the clerk, or there
- * is none.  Once o->line can be read, owner_hear() is what the call o->id is answered with: 0 or a negative errno.
+ * Hand a call of a thread of the run to the clerk.  1: once c->line can be read, clerk_hear() is what the call
+ * c->id is answered with, 0 or a negative errno; else that at once, since there is no clerk.
  */
-NODISCARD bool owner_ask(struct owner *o, uint64_t id, pid_t thread,
-			 const struct seccomp_data *data);
-NODISCARD int owner_hear(struct owner *o);
+NODISCARD int clerk_ask(struct clerk *c, uint64_t id, const struct clerk_call *call);
+NODISCARD int clerk_hear(struct clerk *c);
 
 /* --- idmap-linux.c: by the caller --------------------------------------------------------- */
 
@@ -214,8 +213,8 @@ NORETURN void init_main(struct run *run);
 /* One call; 1 unless it was refused, < 0: there is nothing more to hear. */
 NODISCARD int refused_hear(struct run *run, int listener);
 
-/* Answer the call that waits for owner_hear(). */
-NODISCARD int refused_hear_owner(struct run *run, int listener);
+/* Answer the call that waits for clerk_hear(). */
+NODISCARD int refused_hear_clerk(struct run *run, int listener);
 
 /* --- watch-linux.c: by the caller --------------------------------------------------------- */
 

@@ -23,7 +23,7 @@ static void run_init(struct run *run, const struct sandbox_spec *spec)
 		.line = -1,
 		.far_line = -1,
 		.userns = -1,
-		.owner = { .line = -1 },
+		.clerk = { .line = -1 },
 		.root = -1,
 		.scratch = -1,
 		.clone = -1,
@@ -57,7 +57,7 @@ static void run_done(struct run *run)
 		while (waitpid(run->init, NULL, __WALL) < 0 && errno == EINTR)
 			;
 	}
-	owner_end(&run->owner);
+	clerk_end(&run->clerk);
 	cgroup_close(run->cgroup);
 	close_trees(run);
 	cleanup_close(&run->clone);

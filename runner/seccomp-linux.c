@@ -204,6 +204,9 @@ static bool is_among(const char *call, const char *const *list, size_t n)
 /* Those that root of its own root has another answer for. */
 static bool is_roots(unsigned int parts, const char *call)
 {
+	for (size_t i = 0; (parts & SECCOMP_ROOT) && i < seccomp_n_root_judged; i++)
+		if (strcmp(seccomp_root_judged[i].call, call) == 0)
+			return true;
 	return ((parts & SECCOMP_ROOT) && is_among(call, seccomp_root, seccomp_n_root)) ||
 	       ((parts & SECCOMP_ONE_ID) && is_among(call, seccomp_one_id, seccomp_n_one_id));
 }
@@ -212,6 +215,8 @@ static void add_roots(struct compiler *c, unsigned int parts)
 {
 	for (size_t i = 0; (parts & SECCOMP_ROOT) && i < seccomp_n_root; i++)
 		add_call(c, seccomp_root[i], SECCOMP_SAYS_ALLOW, NULL);
+	if (parts & SECCOMP_ROOT)
+		add_judged(c, seccomp_root_judged, seccomp_n_root_judged);
 	for (size_t i = 0; (parts & SECCOMP_ONE_ID) && i < seccomp_n_one_id; i++)
 		add_call(c, seccomp_one_id[i], SECCOMP_SAYS_DONE, NULL);
 }

@@ -10,6 +10,7 @@
 
 #include <linux/sched.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 
 #include "base/attr.h"
 
@@ -236,13 +237,32 @@ const struct seccomp_judged seccomp_strict[] = {
 /*
  * Of a root file system of its own, all files are the run's: set-id bits there give no more than its own
  * ids, no other folder of the host is writable for it, and what it changes its root to is in that.
- * mknod(2) makes FIFOs and sockets; the kernel refuses devices in a user namespace.
  */
 /* clang-format off */
 const char *const seccomp_root[] = {
-	"chmod", "fchmod", "fchmodat", "fchmodat2", "mkdir", "mkdirat", "mknod", "mknodat", "creat",
-	"open", "openat", "openat2", "chroot",
+	"chmod", "fchmod", "fchmodat", "fchmodat2", "mkdir", "mkdirat", "creat", "open",
+	"openat", "openat2", "chroot",
 };
+/* clang-format on */
+
+/*
+ * FIFOs, sockets and whiteouts are made, devices are not: the caller may have one shown that cannot be
+ * opened (device-linux.c).  Those with number 0 need no case: the kernel refuses what is no whiteout.
+ */
+#define NO_DEVICE(name, at)                                                       \
+	{                                                                         \
+		.call = name, .n_cases = 3,                                       \
+		.cases = { { (at) + 1, ALL_BITS, 0, .then = SECCOMP_SAYS_ALLOW }, \
+			   { at, S_IFMT, S_IFCHR, .then = SECCOMP_SAYS_EPERM },   \
+			   { at, S_IFMT, S_IFBLK, .then = SECCOMP_SAYS_EPERM } }, \
+		.otherwise = SECCOMP_SAYS_ALLOW,                                  \
+	}
+
+const struct seccomp_judged seccomp_root_judged[] = {
+	NO_DEVICE("mknod", 1),
+	NO_DEVICE("mknodat", 2),
+};
+/* clang-format off */
 
 /*
  * What the kernel would refuse, since there is no id to give a file to, to become, or groups to take.  A
@@ -273,6 +293,7 @@ const char *const seccomp_askable[] = {
 /* clang-format on */
 
 const size_t seccomp_n_root = ARRAY_LEN(seccomp_root);
+const size_t seccomp_n_root_judged = ARRAY_LEN(seccomp_root_judged);
 const size_t seccomp_n_one_id = ARRAY_LEN(seccomp_one_id);
 const size_t seccomp_n_askable = ARRAY_LEN(seccomp_askable);
 const size_t seccomp_n_allowed = ARRAY_LEN(seccomp_allowed);

@@ -54,6 +54,8 @@ extern const struct seccomp_judged seccomp_strict[]; /* in the place of the abov
 extern const size_t seccomp_n_strict;
 extern const char *const seccomp_root[]; /* allowed, for root of a root file system of its own */
 extern const size_t seccomp_n_root;
+extern const struct seccomp_judged seccomp_root_judged[]; /* the same, by their arguments */
+extern const size_t seccomp_n_root_judged;
 extern const char
     *const seccomp_one_id[]; /* with that, where it has one id: as if they had worked */
 extern const size_t seccomp_n_one_id;

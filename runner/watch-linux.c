@@ -36,7 +36,7 @@ enum {
 	AT_CLOCK,
 	AT_BESIDE,
 	AT_REFUSED = AT_BESIDE + SANDBOX_BESIDE_MAX,
-	AT_OWNER,
+	AT_CLERK,
 	AT_STREAMS,
 	N_PLACES = AT_STREAMS + PUMP_PLACES,
 };
@@ -261,9 +261,9 @@ static void on_refused(struct watch *w, short events)
 	set_listener(w, -1);
 }
 
-static void on_owner(struct watch *w)
+static void on_clerk(struct watch *w)
 {
-	if (refused_hear_owner(w->run, w->listener) < 0)
+	if (refused_hear_clerk(w->run, w->listener) < 0)
 		set_listener(w, -1);
 }
 
@@ -336,7 +336,7 @@ static bool on_line(struct watch *w)
 static int watch_loop(struct watch *w, struct err *err)
 {
 	struct pollfd at[N_PLACES];
-	const struct owner *owner = &w->run->owner;
+	const struct clerk *clerk = &w->run->clerk;
 	bool line_open = true, pause;
 	int r;
 
@@ -349,8 +349,8 @@ static int watch_loop(struct watch *w, struct err *err)
 			at[AT_BESIDE + i] = (struct pollfd){ w->beside[i], POLLIN, 0 };
 		pause = w->hear_at > now_ms() && w->listener >= 0;
 		at[AT_REFUSED] =
-		    (struct pollfd){ pause || owner->waits ? -1 : w->listener, POLLIN, 0 };
-		at[AT_OWNER] = (struct pollfd){ owner->waits ? owner->line : -1, POLLIN, 0 };
+		    (struct pollfd){ pause || clerk->waits ? -1 : w->listener, POLLIN, 0 };
+		at[AT_CLERK] = (struct pollfd){ clerk->waits ? clerk->line : -1, POLLIN, 0 };
 		pump_places(&w->pump, &at[AT_STREAMS]);
 		if (poll(at, N_PLACES, pause ? REFUSED_PACE_MS : -1) < 0) {
 			if (errno == EINTR)
@@ -366,8 +366,8 @@ static int watch_loop(struct watch *w, struct err *err)
 		r = at[AT_SIGNALS].revents ? on_signal(w, err) : 0;
 		if (at[AT_REFUSED].revents)
 			on_refused(w, at[AT_REFUSED].revents);
-		if (at[AT_OWNER].revents)
-			on_owner(w);
+		if (at[AT_CLERK].revents)
+			on_clerk(w);
 		if (r == 0 && at[AT_CLOCK].revents)
 			r = on_clock(w, err);
 		if (r == 0)
@@ -451,7 +451,7 @@ int watch_run(struct run *run, struct sandbox_result *ret, struct err *err)
 	if (r == 0)
 		r = pump_drain(&w.pump, err);
 	ret->truncated = w.pump.truncated;
-	ret->owners_lost = run->owner.lost;
+	ret->owners_lost = run->clerk.lost;
 	if (r == 0)
 		r = settle(&w, err);
 	if (r < 0)

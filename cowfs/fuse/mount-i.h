@@ -6,6 +6,7 @@
  */
 #pragma once
 
+#include <limits.h>
 #include <pthread.h>
 #include <stdatomic.h>
 
@@ -60,6 +61,7 @@ struct mount {
 	bool unchecked, no_xattrs; /* as mount_options has it */
 	struct mount_shift shift;  /* likewise */
 	bool one_id;               /* likewise */
+	bool adopted;              /* by mount_adopt() */
 	bool counts;               /* `known` counts: the layer outlives this mount */
 	struct map known;          /* struct known_node by number; guarded by lock */
 	struct mates mates;
@@ -86,6 +88,11 @@ struct mount {
 	uint64_t landed;             /* when one of them was last answered; guarded by lock */
 	uint64_t landings;           /* how many were; guarded by lock */
 	struct watched watched;
+
+	/* The next whiteout of this name in this directory is a device; "": none.  Guarded by lock. */
+	uint64_t node_dir;
+	uint32_t node_dev;
+	char node_name[NAME_MAX + 1];
 
 	struct echo *echoes; /* owned (echo.c); guarded by lock */
 	atomic_uint n_echoes;

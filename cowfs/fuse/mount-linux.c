@@ -264,6 +264,7 @@ int mount_adopt(struct mounts *ms, struct layer *l, int fd, const struct mount_o
 	if (r < 0)
 		return r;
 	m->one_id = options->one_id;
+	m->adopted = true;
 	m->counts = options->beside != NULL;
 	r = begin_serving(m, TAKE_FD(own), options->beside, err);
 	if (r < 0)

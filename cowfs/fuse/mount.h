@@ -32,6 +32,12 @@ struct mount_shift {
 
 #define MOUNT_OWNER_NAME "security.snapcow.owner" /* "33:-1": -1 leaves one of the two as it is */
 
+/*
+ * Of a directory on a mount that was adopted, set by whoever administers its user namespace: "259:null".  The
+ * next whiteout that is made there with this name is the character device of this number instead.
+ */
+#define MOUNT_NODE_NAME "security.snapcow.node"
+
 struct mount_options {
 	const char *path;   /* an empty directory of ours; NULL: nowhere for now */
 	const char *source; /* what mount(8) shows as the device */

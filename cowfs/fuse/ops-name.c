@@ -4,6 +4,9 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/sysmacros.h>
 
 #include "base/attr.h"
 #include "cowfs/fuse/echo.h"
@@ -68,8 +71,61 @@ static void make(fuse_req_t req, fuse_ino_t dir, const char *name, mode_t mode, 
 	reply_found(req, r, &found, &err);
 }
 
+/* The same that the clerk of a run asks for (runner/device-linux.c); a mount opens none of them. */
+static bool may_be_shown(unsigned long dev)
+{
+	static const unsigned harmless[] = { 0, 0x103, 0x105, 0x107, 0x108, 0x109, 0x500 };
+
+	for (size_t i = 0; i < ARRAY_LEN(harmless); i++)
+		if (harmless[i] == dev)
+			return true;
+	return false;
+}
+
+int ops_announce_node(fuse_req_t req, fuse_ino_t dir, const char *value, size_t size)
+{
+	struct mount *m = fuse_req_userdata(req);
+	char text[sizeof(m->node_name) + 16], *name;
+	unsigned long dev;
+
+	if (size >= sizeof(text) || memchr(value, '\0', size))
+		return -EINVAL;
+	memcpy(text, value, size);
+	text[size] = '\0';
+	dev = strtoul(text, &name, 10);
+	if (*name != ':' || strlen(name + 1) > NAME_MAX)
+		return -EINVAL;
+	if (!may_be_shown(dev))
+		return -EPERM;
+	pthread_mutex_lock(&m->lock);
+	m->node_dir = dir;
+	m->node_dev = (uint32_t)dev;
+	strcpy(m->node_name, name + 1); // NOLINT: its length is checked
+	pthread_mutex_unlock(&m->lock);
+	return 0;
+}
+
+/* The device that a whiteout is to be; 0: none. */
+static dev_t take_node(fuse_req_t req, fuse_ino_t dir, const char *name)
+{
+	struct mount *m = fuse_req_userdata(req);
+	uint32_t dev = 0;
+
+	if (!m->adopted)
+		return 0;
+	pthread_mutex_lock(&m->lock);
+	if (m->node_dir == dir && strcmp(m->node_name, name) == 0) {
+		dev = m->node_dev;
+		m->node_name[0] = '\0';
+	}
+	pthread_mutex_unlock(&m->lock);
+	return makedev(dev >> 8, dev & 0xff);
+}
+
 void op_mknod(fuse_req_t req, fuse_ino_t dir, const char *name, mode_t mode, dev_t rdev)
 {
+	if (S_ISCHR(mode) && rdev == 0)
+		rdev = take_node(req, dir, name);
 	make(req, dir, name, mode, rdev);
 }
 

@@ -99,6 +99,13 @@ static ssize_t get_owner(fuse_req_t req, fuse_ino_t node, char *value, size_t ro
 	return n;
 }
 
+static bool is_node(fuse_req_t req, const char *name)
+{
+	const struct mount *m = fuse_req_userdata(req);
+
+	return m->adopted && strcmp(name, MOUNT_NODE_NAME) == 0;
+}
+
 void op_setxattr(fuse_req_t req, fuse_ino_t node, const char *name, const char *value, size_t size,
 		 int flags)
 {
@@ -112,6 +119,8 @@ void op_setxattr(fuse_req_t req, fuse_ino_t node, const char *name, const char *
 	r = check_name(req, set.name);
 	if (r == 0 && is_owner(req, set.name))
 		r = set_owner(req, node, set.value, size, &err);
+	else if (r == 0 && is_node(req, set.name))
+		r = ops_announce_node(req, node, set.value, size);
 	else if (r == 0)
 		r = layer_setxattr(ops_layer(req), &call, node, set.name, set.value, size, flags,
 				   &err);

@@ -52,6 +52,8 @@ void reply_xattr(fuse_req_t req, ssize_t n, const void *data, size_t room, const
 void op_lookup(fuse_req_t req, fuse_ino_t dir, const char *name);
 void op_forget(fuse_req_t req, fuse_ino_t node, uint64_t n);
 void op_forget_multi(fuse_req_t req, size_t count, struct fuse_forget_data *list);
+/* The value of MOUNT_NODE_NAME of a directory. */
+NODISCARD int ops_announce_node(fuse_req_t req, fuse_ino_t dir, const char *value, size_t size);
 void op_mknod(fuse_req_t req, fuse_ino_t dir, const char *name, mode_t mode, dev_t rdev);
 void op_mkdir(fuse_req_t req, fuse_ino_t dir, const char *name, mode_t mode);
 void op_symlink(fuse_req_t req, const char *target, fuse_ino_t dir, const char *name);

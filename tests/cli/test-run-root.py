@@ -130,6 +130,7 @@ if pid == 0:
     os.chroot("/z/jail"); os.chdir("/"); os.chown("/in", 11, 12); os._exit(0)
 assert os.waitpid(pid, 0)[1] == 0
 fails(1, os.setxattr, "a", "security.snapcow.owner", b"0:0")  # the run itself may not
+fails(1, os.setxattr, "/z", "security.snapcow.node", b"259:null")
 print("fine")
 """
 
@@ -334,6 +335,79 @@ def owners_are_what_the_run_says(w):
         path = Path(w.ok("status", "box", "--json").json("snap.status/1")["path"])
         st = (path / "f").stat()
         assert (st.st_uid, st.st_gid) == (33, 33), st
+
+
+NODES = r"""
+m() { mknod "$@" 2>/dev/null; echo "$? $*"; }
+mkdir -p /n/real /jail/d; ln -s real /n/link; cd /n
+mkfifo pipe && { echo through > pipe & cat pipe; }
+mknod other p && stat -c '%F %n' other
+m null c 1 3; m /n/zero c 1 5; m link/full c 1 7; m ./random c 1 8; m ../n/urandom c 1 9; m tty c 5 0; m gone c 0 0
+umask 077; m masked c 1 3; umask 022; m -m 666 open c 1 3
+m null c 1 3; rm null; m null c 0 0; stat -c 'then %t:%T' null; rm null; mknod null c 1 3; m nowhere/null c 1 3; m pipe/null c 1 3; m dir/ c 1 3; m . c 1 3
+chroot /jail /bin/mknod d/null c 1 3 2>/dev/null || echo no programs there
+m mem c 1 1; m kmem c 1 2; m port c 1 4; m kmsg c 1 11; m fuse c 10 229; m ptmx c 5 2; m console c 5 1; m loop b 7 0; m sda b 8 0; m null-block b 1 3; m none-block b 0 0
+m /tmp/null c 1 3; m /dev/null2 c 1 3; m /run/null c 1 3
+for f in null zero real/full random urandom tty gone masked open; do
+    stat -c '%F %t:%T %a %u:%g %n' $f
+    (: < $f) 2>/dev/null && echo "READ $f"; (: > $f) 2>/dev/null && echo "WROTE $f"
+done
+ln null second && stat -c '%h %t:%T' second; mv second third; rm third
+ls -A /n /n/real
+"""
+
+
+@live_test
+def devices_are_names_and_nothing_else(w):
+    """Harmless ones are shown and cannot be opened, by anybody; all others are refused."""
+    top = plant(w.top / "root")
+    w.ok("-q", "init", str(top))
+    w.ok("-q", "-C", str(top), "clone", "-n", "box")
+    got = root_sh(w, NODES, "box")
+    out = got["stdout"].splitlines()
+    assert out[:2] == ["through", "fifo other"], out
+    for name in ("null c 1 3", "/n/zero c 1 5", "link/full c 1 7", "./random c 1 8", "../n/urandom c 1 9", "tty c 5 0",
+                 "gone c 0 0", "masked c 1 3", "-m 666 open c 1 3"):
+        assert f"0 {name}" in out, (name, out)
+    assert out.count("1 null c 1 3") == 1 and "then 0:0" in out, out
+    for name in ("nowhere/null c 1 3", "pipe/null c 1 3", "dir/ c 1 3", ". c 1 3", "mem c 1 1", "kmem c 1 2", "port c 1 4",
+                 "kmsg c 1 11", "fuse c 10 229", "ptmx c 5 2", "console c 5 1", "loop b 7 0", "sda b 8 0", "null-block b 1 3",
+                 "none-block b 0 0", "/tmp/null c 1 3", "/dev/null2 c 1 3", "/run/null c 1 3"):
+        assert f"1 {name}" in out, (name, out)
+    kind = "character special file"
+    for line in ("1:3 644 0:0 null", "1:5 644 0:0 zero", "1:7 644 0:0 real/full", "1:8 644 0:0 random", "1:9 644 0:0 urandom",
+                 "5:0 644 0:0 tty", "0:0 644 0:0 gone", "1:3 600 0:0 masked", "1:3 666 0:0 open"):
+        assert f"{kind} {line}" in out, (line, out)
+    assert not [line for line in out if line.startswith(("READ", "WROTE"))], out
+    assert "2 1:3" in out and {"full", "real", "link"} <= set(out) and not {"mem", "sda", "kmsg", "third"} & set(out), out
+    # What was refused is told, what was made is not.
+    calls = [r for r in got["refusals"] if "mknod" in str(r)]
+    assert calls and len(got["refusals"]) == len(calls), got["refusals"]
+    # The next run, the clone's mount on the host, and an archive show the same; nobody opens it.
+    again = root_sh(w, "stat -c %t:%T /n/null /n/tty; (: < /n/null) 2>/dev/null || echo closed", "box")
+    assert again["stdout"].split() == ["1:3", "5:0", "closed"], again
+    path = Path(w.ok("-C", str(top), "status", "box", "--json").json("snap.status/1")["path"])
+    assert os.lstat(path / "n/null").st_rdev == os.makedev(1, 3)
+    for flags in (os.O_RDONLY, os.O_WRONLY):
+        try:
+            os.close(os.open(path / "n/open", flags))
+            raise AssertionError("a device of the run can be opened on the host")
+        except PermissionError:
+            pass
+    with tarfile.open(fileobj=io.BytesIO(w.ok("export", "box", "--tar", "-").out)) as tar:
+        nodes = {m.name: (m.devmajor, m.devminor) for m in tar if m.ischr() or m.isblk()}
+    assert nodes["n/null"] == (1, 3) and nodes["n/tty"] == (5, 0) and nodes["n/gone"] == (0, 0), nodes
+    assert set(nodes) == {"n/null", "n/zero", "n/real/full", "n/random", "n/urandom", "n/tty", "n/gone", "n/masked", "n/open"}, nodes
+    if os.geteuid() == 0:
+        got = w.snap("-C", str(top), "promote", "--root", "--path", "/n", "box")
+        assert got.status != 0 and not (top / "n").exists(), got
+    if ids() == "one":
+        return
+    # Who is not root of the run, or has given up the right, gets none.
+    got = root_sh(w, """mkdir -m 777 /w; cd /w
+        setpriv --reuid 1000 --regid 1000 --clear-groups mknod a c 1 3; echo $?
+        setpriv --bounding-set -dac_override,-fowner mknod b c 1 3; echo $?; ls /w""", "box")
+    assert got["stdout"].split() == ["1", "1"], got
 
 
 @live_test

@@ -292,9 +292,9 @@ TEST(set_id_bits_are_refused_in_every_call_that_can_set_them)
 
 TEST(root_of_its_own_root_may_do_little_more)
 {
-	static const char *const more[] = { "chmod",   "fchmod",  "fchmodat", "fchmodat2", "mkdir",
-					    "mkdirat", "mknod",   "mknodat",  "creat",     "open",
-					    "openat",  "openat2", "chroot" };
+	static const char *const more[] = { "chmod",  "fchmod",  "fchmodat", "fchmodat2",
+					    "mkdir",  "mkdirat", "creat",    "open",
+					    "openat", "openat2", "chroot" };
 
 	for (size_t i = 0; i < ARRAY_LEN(arches); i++) {
 		const struct arch *arch = &arches[i];
@@ -311,6 +311,15 @@ TEST(root_of_its_own_root_may_do_little_more)
 		EXPECT("mount", REFUSED, 0);
 		EXPECT("io_uring_setup", REFUSED, 0);
 		EXPECT("chown", SECCOMP_RET_ALLOW, 0);
+		/* FIFOs, sockets, files with set-id bits and whiteouts; what is above 16 bits is no mode. */
+		EXPECT("mknod", SECCOMP_RET_ALLOW, 0, 010644, 0x103);
+		EXPECT("mknodat", SECCOMP_RET_ALLOW, 0, 0, 0140644, 0x103);
+		EXPECT("mknodat", SECCOMP_RET_ALLOW, 0, 0, 0106755, 0);
+		EXPECT("mknodat", SECCOMP_RET_ALLOW, 0, 0, 020644, 0);
+		EXPECT("mknod", REFUSED, 0, 020644, 0x103);
+		EXPECT("mknodat", REFUSED, 0, 0, 020644, 0x101);
+		EXPECT("mknodat", REFUSED, 0, 0, 0xffff00000000ull | 0x10000 | 020644, 0x101);
+		EXPECT("mknodat", REFUSED, 0, 0, 060644, 0x700);
 		/* All else is as in any run. */
 		for (data.nr = 0; data.nr < 1024; data.nr++) {
 			const uint32_t says = run(&code, &data), with_one = run(&one, &data);
