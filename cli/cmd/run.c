@@ -98,12 +98,12 @@ static bool names_remote(const struct invocation *inv)
 	       strpbrk(inv->words[0], ":/") && engine_remote_is(inv->engine, inv->words[0]);
 }
 
-/* With --root, what is no clone is a directory or a state to make one of. */
+/* With --root, what is no clone is a directory or a state to make one of; `try` makes one in any case. */
 static bool names_clone(const struct invocation *inv)
 {
 	const struct run_args *args = inv->args;
 
-	return inv->n_before > 0 && !names_remote(inv) &&
+	return inv->command == &cmd_run && inv->n_before > 0 && !names_remote(inv) &&
 	       (!args->root || engine_has_clone(inv->engine, inv->words[0]));
 }
 
@@ -268,21 +268,23 @@ static void hint(struct invocation *inv, const struct engine_run *run, int r)
 static int refuse_bare(struct invocation *inv, const char *name, struct err *err)
 {
 	const struct bare *bare = &inv->bare;
+	const struct run_args *args = inv->args;
+	const bool takes = inv->command == &cmd_run || args->root;
 
 	inv->json |= bare->json;
 	if (bare->wrong.code < 0) {
 		cmd_hint(inv, "help %s", inv->command->name);
 		return err_set(err, -EINVAL, "%s", bare->wrong.msg);
 	}
-	if (inv->command->max_words > 0 && bare->n_rest == 0) {
+	if (takes && bare->n_rest == 0) {
 		cmd_hint(inv, "help %s", inv->command->name);
 		return err_set(err, -EINVAL, "'%s' is a clone, and '%s' needs a command: %s", name,
 			       inv->command->name, inv->command->words);
 	}
-	if (inv->command->max_words > 0)
+	if (takes)
 		cmd_hint_dashes(inv, bare->n_rest);
 	cmd_hint_dashes(inv, inv->n_words);
-	if (inv->command->max_words > 0)
+	if (takes)
 		return err_set(err, -EINVAL, "'%s' is a clone: a command for it comes behind '--'",
 			       name);
 	return err_set(err, -EINVAL, "'%s' is a clone, and '%s' makes one of its own", name,

@@ -70,6 +70,11 @@ static int check(const struct trying *t, struct err *err)
 	const struct try_args *args = t->args;
 	const int decided = args->promote_if_ok + args->discard + args->run.keep;
 
+	if (t->inv->n_before > 0 && !args->run.root)
+		return err_set(
+		    err, -EINVAL,
+		    "'try' makes a clone of the project, not of '%s': that needs '--root'",
+		    t->inv->words[0]);
 	if (decided > 1)
 		return err_set(err, -EINVAL,
 			       "options '--promote-if-ok', '--keep' and '--discard' exclude each "
@@ -368,7 +373,8 @@ const struct command cmd_try = {
 	.name = "try",
 	.group = "Runs",
 	.summary = "run a command on a throw-away clone, then promote, keep or discard",
-	.words = "[--] COMMAND...",
+	.words = "[ROOT --] COMMAND...",
+	.max_words = 1,
 	.takes_rest = true,
 	.takes_command = true,
 	.opts = try_opts,
@@ -378,6 +384,9 @@ const struct command cmd_try = {
 	    "what changed, and a key decides: p promotes, k keeps the clone; d, Enter, ^C or the\n"
 	    "end of the input discard it. Where nobody can answer, give --promote-if-ok, --keep\n"
 	    "or --discard. Whatever ends this command before the decision discards the clone.\n"
+	    "\n"
+	    "With --root it is a clone of this machine, or of ROOT: a clone, a directory with a\n"
+	    "slash in its name, or an image.\n"
 	    "\n"
 	    "Exits with the command's own code if that is not 0, else as `promote` does. If\n"
 	    "something stops the promotion, the clone is kept.\n",

@@ -21,6 +21,18 @@ const char *held_why(const char *rule)
 	return "a rule of yours holds it";
 }
 
+bool held_by_system(const struct engine_rolled_path *list, size_t n)
+{
+	size_t n_system;
+	const struct guard_rule *system = guard_system_rules(&n_system);
+
+	for (size_t i = 0; i < n; i++)
+		for (size_t k = 0; k < n_system; k++)
+			if (strcmp(system[k].name, list[i].why) == 0)
+				return true;
+	return false;
+}
+
 static size_t count_below(const struct engine_rolled_path *list, size_t n)
 {
 	const char *top = list[0].path;

@@ -354,7 +354,8 @@ static int tell_held(struct invocation *inv, const struct engine_promotion *p)
 		inv->tell_more = list_held;
 	inv->more = p;
 	hint_again(inv, p, "allow", p->held[0].path);
-	cmd_hint(inv, "promote --rules");
+	cmd_hint(inv,
+		 held_by_system(p->held, p->n_held) ? "promote --rules --root" : "promote --rules");
 	r = fail_with(inv, CMD_REFUSED, &err, promotions_set_json, p);
 	inv->tell_more = NULL;
 	return r;

@@ -317,7 +317,11 @@ def owners_are_what_the_run_says(w):
         assert [g.rsplit(":", 1)[0] for g in got] == ["0:0"] * 4, got
         shown = w.ok("diff", "box", "--name-status").out.decode()
         assert "home" not in shown, shown
-        # What chown said is stored, and an archive of the clone has it.
+        # What chown said is stored, and an archive of the clone has it; so have `show` and `diff`.
+        shown = w.ok("-C", str(top), "show", "box:d", "--json").json("snap.show/1")
+        assert [(e["name"], e["uid"], e["gid"]) for e in shown["entries"]] == [("in", 0, 33)], shown
+        root_sh(w, "chown 33:33 /etc/group", "box")
+        assert "etc/group: owner" in w.ok("-C", str(top), "diff", "box", "--", "etc").out.decode()
         assert owners(w, "box", "f", "d", "d/in") == {"f": (33, 33), "d": (1000, 33), "d/in": (0, 33)}
         return
     assert got == ["33:33:644", "1000:33:2775", "0:33:644", "1000:1000:755"] \
@@ -700,7 +704,7 @@ def named_paths_of_a_root_are_promoted_by_root_alone(w):
         assert listing(top) == before
         return
     promote("--path", "/etc/../").fails(2, "is all of it")
-    promote("--path", "/etc/passwd").fails(7, "accounts")
+    promote("--path", "/etc/passwd").fails(7, "accounts", "promote --rules --root")
     promote("--path", "/etc/ld.so.preload").fails(7, "loader")
     promote("--path", "/etc/link").fails(7, "link")
     # Without --root it is a project like any other, and its rules are those of projects.
@@ -725,6 +729,24 @@ def named_paths_of_a_root_are_promoted_by_root_alone(w):
     assert (top / "etc/motd").read_text() == "edited since\n" and (top / "etc/app/a").read_text() == "one\n"
     rules = w.ok("promote", "--rules", "--root").out.decode()
     assert "accounts" in rules and "accounts" not in w.ok("promote", "--rules").out.decode()
+
+
+@live_test
+def try_takes_the_roots_that_run_takes(w):
+    top = plant(w.top / "root")
+    w.ok("-q", "init", str(top))
+    w.ok("-q", "-C", str(top), "clone", "-n", "box")
+    root_sh(w, "echo one > /etc/one", "box")
+    for word, text in (("box", "one\n"), (str(top), "")):
+        got = w.snap("try", "--json", "--discard", "--root", "--allow-missing", "pids", word, "--", "sh", "-c",
+                     "cat /etc/one 2>/dev/null; echo two > /etc/two").json("snap.try/1")
+        assert got["stdout"] == text and got["root"] and "etc/two" in str(got["changed"]), got
+    assert [c["clone"] for c in w.ok("list", "--all", "--json").json("snap.list/1")["clones"]] == ["box"]
+    w.snap("-C", str(top), "show", "box:etc/two").fails(4)
+    w.snap("try", "--discard", "box", "--", "true").fails(2, "'--root'")
+    got = w.snap("try", "--json", "--keep", "--root", "--allow-missing", "pids", "box", "--", "sh", "-c",
+                 "echo three > /etc/three").json("snap.try/1")
+    assert w.ok("-C", str(top), "show", f"{got['clone']}:etc/one").out == b"one\n"
 
 
 # An entry for user 33, who may read, as everybody may.
