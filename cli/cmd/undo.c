@@ -43,7 +43,10 @@ static int undo_run(struct invocation *inv, struct err *err)
 		return r;
 	r = engine_undo(inv->engine, &options, &p, err);
 	progress_done(inv->progress);
-	if (r == -ENOENT)
+	/* What was promoted to a directory with a root is the project there. */
+	if (args->root && (r == -ENOENT || r == -ENXIO))
+		cmd_hint(inv, "undo");
+	else if (r == -ENOENT)
 		cmd_hint(inv, "log");
 	promotions_hint_lost(inv, r);
 	return r < 0 ? r : promotions_tell(inv, &p, err);

@@ -731,6 +731,111 @@ def named_paths_of_a_root_are_promoted_by_root_alone(w):
     assert "accounts" in rules and "accounts" not in w.ok("promote", "--rules").out.decode()
 
 
+CAPABILITY = struct.pack("<5I", 0x02000000, 1 << 10, 0, 0, 0)  # net_bind_service
+
+
+def plant_app(w):
+    """A root, a clone of it where the host can write, and what promotes names of it."""
+    top = plant(w.top / "root")
+    app = top / "etc/app"
+    for name in ("etc/app/dir", "etc/app/was", "mnt", "data"):
+        (top / name).mkdir(parents=True)
+    for name in ("a", "file", "fixed", "theirs", "dir/x", "was/x"):
+        (app / name).write_text("one\n")
+    os.link(app / "a", top / "etc/b")
+    os.setxattr(app / "theirs", "user.note", b"hey")
+    os.chown(app / "theirs", 33, 33)
+    for i in range(3):
+        (top / "data" / f"f{i}").write_text("one\n")
+    w.ok("-q", "init", str(top))
+    w.ok("-q", "-C", str(top), "clone", "-n", "box")
+    box = Path(w.ok("-C", str(top), "status", "box", "--json").json("snap.status/1")["path"])
+
+    def promote(*names, more=()):
+        words = [word for name in names for word in ("--path", name)]
+        return w.snap("-C", str(top), "promote", "--root", *words, *more, "box")
+    return top, box, promote
+
+
+@live_test
+def what_is_named_reaches_a_root_whole_or_not_at_all(w):
+    """Second names, types that change, links and mounts in the way, rights of files, files that cannot be replaced."""
+    if os.geteuid() != 0:
+        raise Skip("only root promotes to a root")
+    top, box, promote = plant_app(w)
+    app, theirs = top / "etc/app", box / "etc/app"
+    # A second name that was not named is not changed behind its owner's back.
+    (theirs / "a").write_text("two\n")
+    promote("/etc/app/a").fails(7, "etc/b", "left-out")
+    # A directory that became a file, with a file in it since that only the host has; and the other way round.
+    shutil.rmtree(theirs / "dir")
+    (theirs / "dir").write_text("a file now\n")
+    (app / "dir/mine").write_text("mine\n")
+    promote("/etc/app/dir").fails(5, "etc/app/dir")
+    assert (app / "dir/mine").read_text() == "mine\n" and (app / "dir/x").exists()
+    # A directory that became a link on the host leads nowhere.
+    outside = w.top / "outside"
+    outside.mkdir()
+    (outside / "x").write_text("outside\n")
+    shutil.rmtree(app / "was")
+    (app / "was").symlink_to(outside)
+    (theirs / "was/x").write_text("two\n")
+    (theirs / "was/y").write_text("two\n")
+    for name in ("/etc/app/was", "/etc/app/was/x", "/etc/app/was/y", "/etc/nothing/../app/was/y"):
+        promote(name).ends(5)
+    assert [p.name for p in outside.iterdir()] == ["x"] and (outside / "x").read_text() == "outside\n"
+    # What is mounted there is not written to, and nothing below it either.
+    subprocess.run(["mount", "-t", "tmpfs", "none", top / "mnt"], check=True)
+    try:
+        (box / "mnt/new").write_text("new\n")
+        promote("/mnt/new").fails(1, "another file system")
+        assert not list((top / "mnt").iterdir())
+    finally:
+        subprocess.run(["umount", top / "mnt"], check=True)
+    assert not list((top / "mnt").iterdir())
+    # Rights that come with a file are held; its owner and attributes stay.
+    os.setxattr(theirs / "file", "security.capability", CAPABILITY)
+    promote("/etc/app/file").fails(7, "capabilities")
+    (theirs / "set-id").write_text("x")
+    (theirs / "set-id").chmod(0o4755)
+    promote("/etc/app/set-id").fails(7, "set-id")
+    (theirs / "theirs").write_text("two\n")
+    promote("/etc/app/theirs").ends(0)
+    assert (app / "theirs").stat().st_uid == 33 and os.getxattr(app / "theirs", "user.note") == b"hey"
+    # An edit since is a conflict of the undo; what was deleted with others in its directory comes back.
+    (app / "theirs").write_text("edited\n")
+    w.snap("-C", str(top), "undo").fails(5, "etc/app/theirs")
+    assert (app / "theirs").read_text() == "edited\n"
+    shutil.rmtree(box / "data")
+    (top / "data/mine").write_text("mine\n")
+    promote("/data").ends(0)
+    assert [p.name for p in (top / "data").iterdir()] == ["mine"]
+    w.ok("-C", str(top), "undo")
+    assert sorted(p.name for p in (top / "data").iterdir()) == ["f0", "f1", "f2", "mine"]
+    # One that cannot be replaced takes the others with it, and leaves nothing behind.
+    if subprocess.run(["chattr", "+i", app / "fixed"], check=False, stderr=subprocess.DEVNULL).returncode != 0:
+        return
+    try:
+        before = listing(top)
+        for name in ("fixed", "new", "zzz"):
+            (theirs / name).write_text("two\n")
+        promote("/etc/app/new", "/etc/app/fixed", "/etc/app/zzz").fails(1, "etc/app/fixed")
+        assert (app / "fixed").read_text() == "one\n" and set(listing(top)) == set(before)
+    finally:
+        subprocess.run(["chattr", "-i", app / "fixed"], check=True)
+    promote("/etc/app/new", "/etc/app/fixed", "/etc/app/zzz").ends(0)
+    assert (app / "fixed").read_text() == "two\n"
+    # --continue knows that it is a root, and what was named.
+    (theirs / "fixed").write_text("three\n")
+    (app / "fixed").write_text("mine\n")
+    (box / "etc/passwd").write_text("evil:x:0:0:::\n")
+    promote("/etc/app/fixed", "/etc/passwd").fails(5, "etc/app/fixed")
+    w.ok("-C", str(top), "resolve", "box", "etc/app/fixed", "--take", "theirs")
+    w.snap("-C", str(top), "promote", "--continue", "box").fails(7, "accounts")
+    assert "evil" not in (top / "etc/passwd").read_text() and (app / "fixed").read_text() == "mine\n"
+    w.snap("-C", str(top), "undo", "--root").fails(4, "/root undo")
+
+
 @live_test
 def try_takes_the_roots_that_run_takes(w):
     top = plant(w.top / "root")
