@@ -20,6 +20,7 @@ from snaptest import LONG
 
 MIRROR = os.environ.get("SNAP_TEST_MIRROR", "deb.debian.org")
 PACKAGES = "cron man-db sudo nginx-light python3-venv postgresql"
+DNF = "dnf createrepo-c rpm"
 ROOT = Path(os.environ.get("SNAP_TEST_ROOT", "/nonexistent"))
 WATCHED = [Path("/etc"), Path("/usr/bin"), Path("/usr/sbin"), Path("/var/lib/dpkg/info")]
 
@@ -111,6 +112,74 @@ def packages_are_installed_used_and_purged(w):
     assert [listing(top) for top in WATCHED] == before, "the host changed"
 
 
+# rpm's own database is empty on Debian, so one package has to provide what scripts are run by.
+RPMS = r"""
+set -e
+mkdir -p /rpms && cd /rpms
+spec() {
+    cat > hello-$1.spec <<END
+Name: hello
+Version: $1
+Release: 1
+Summary: a greeting
+License: MIT
+BuildArch: noarch
+AutoReqProv: no
+%description
+A greeting.
+%pre
+getent passwd greeter > /dev/null || useradd -r -d /nonexistent -s /usr/sbin/nologin greeter
+%post
+echo \$1 >> /var/log/hello.post
+%install
+mkdir -p %{buildroot}/usr/bin %{buildroot}/etc %{buildroot}/var/lib/hello
+printf '#!/bin/sh\necho hello $1\n' > %{buildroot}/usr/bin/hello-rpm
+echo setting > %{buildroot}/etc/hello.conf
+ln %{buildroot}/usr/bin/hello-rpm %{buildroot}/usr/bin/hello-again
+%files
+%attr(4755,root,root) /usr/bin/hello-rpm
+%attr(4755,root,root) /usr/bin/hello-again
+%config(noreplace) /etc/hello.conf
+%attr(700,greeter,greeter) %dir /var/lib/hello
+END
+    rpmbuild -bb --define '_topdir /rpms' hello-$1.spec > build.log 2>&1 || { tail -5 build.log; exit 1; }
+}
+cat > shell.spec <<END
+Name: shell
+Version: 1
+Release: 1
+Summary: what scripts are run by
+License: MIT
+BuildArch: noarch
+Provides: /bin/sh
+%description
+None of its own files.
+%files
+END
+rpmbuild -bb --define '_topdir /rpms' shell.spec > build.log 2>&1 || { tail -5 build.log; exit 1; }
+d() { dnf -q -y --disablerepo='*' --setopt=reposdir=/none --setopt=cachedir=/rpms/cache --repofrompath=local,/rpms/RPMS --setopt=local.gpgcheck=0 --setopt=local.metadata_expire=0 "$@" > dnf.log 2>&1 || { tail -5 dnf.log; exit 1; }; }
+spec 1; createrepo_c -q RPMS; d install hello; hello-rpm; rpm -q hello shell
+spec 2; createrepo_c -q RPMS; d upgrade hello; hello-again; rpm -q hello
+cat /var/log/hello.post; stat -c '%a %n' /usr/bin/hello-rpm
+[ "$1" = one ] || rpm -V hello && echo as shipped
+"""
+
+
+@live_test
+def rpms_are_installed_upgraded_and_removed_by_dnf(w):
+    w.ok("-q", "-C", str(ROOT), "clone", "-n", "box", "--skip-unreadable")
+    script(w, f"apt-get install -q -y --no-download --no-install-recommends {DNF}", "box")
+    got = script(w, RPMS.replace('"$1" = one', f"{ids()} = one"), "box", status=None)
+    assert got["stdout"].splitlines() == [
+        "hello 1", "hello-1-1.noarch", "shell-1-1.noarch", "hello 2", "hello-2-1.noarch", "1", "2", "4755 /usr/bin/hello-rpm",
+        "as shipped"], (got["stdout"], got["stderr"])
+    with tarfile.open(fileobj=io.BytesIO(w.ok("export", "box", "--tar", "-", timeout=900).out)) as tar:
+        found = {m.name.rstrip("/"): m for m in tar if m.name.rstrip("/") in ("var/lib/hello", "usr/bin/hello-rpm")}
+    users = dict(line.split(":")[0::2][:2] for line in w.ok("show", "box:etc/passwd").out.decode().splitlines())
+    assert found["var/lib/hello"].uid == int(users["greeter"]), found
+    script(w, "rpm -e hello && test ! -e /usr/bin/hello-rpm && test ! -e /var/lib/hello", "box")
+
+
 def make_root():
     """As root, once: readable for everybody, since an ordinary user is to capture it."""
     if not LONG:
@@ -130,7 +199,7 @@ def make_root():
         skip_all(f"debootstrap: {done.stdout.decode().splitlines()[-1:]}")
     # Packages are fetched once, for all runs; the lists of them each run fetches itself, through its proxy.
     shutil.copy("/etc/resolv.conf", f"{top}/root/etc/resolv.conf")
-    subprocess.run(["chroot", f"{top}/root", "sh", "-c", f"apt-get update -q && apt-get install -q -y -d --no-install-recommends {PACKAGES}"],
+    subprocess.run(["chroot", f"{top}/root", "sh", "-c", f"apt-get update -q && apt-get install -q -y -d --no-install-recommends {PACKAGES} {DNF}"],
                    stdout=subprocess.DEVNULL, check=True, env={**os.environ, "DEBIAN_FRONTEND": "noninteractive"})
     subprocess.run(["chmod", "-R", "a+rX", f"{top}/root"], check=True)
     return top
