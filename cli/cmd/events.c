@@ -42,6 +42,14 @@ static void print_text(FILE *out, struct json data, const char *key)
 		out_line(out, text);
 }
 
+static void print_id(FILE *out, struct json data, const char *key)
+{
+	AUTO_FREE char *text = json_get_name_or_null(data, key);
+
+	if (text)
+		fprintf(out, "%.*s", OUT_SHORT_ID, text);
+}
+
 static void print_words(FILE *out, struct json list, const char *between)
 {
 	for (size_t i = 0; i < json_length(list); i++) {
@@ -132,6 +140,46 @@ static void print_capture(FILE *out, struct json data)
 	}
 }
 
+static void print_why(FILE *out, struct json data)
+{
+	if (!json_has(data, "why"))
+		return;
+	fputs(": ", out);
+	print_text(out, data, "why");
+}
+
+/* "3f2a9c1e at dev: a person must approve"; once one has, that is no more a reason. */
+static void print_change(FILE *out, const char *kind, struct json data)
+{
+	print_id(out, data, "change");
+	if (json_has(data, "stage")) {
+		fputs(" at ", out);
+		print_text(out, data, "stage");
+	}
+	if (strcmp(kind, "change-approved") != 0)
+		print_why(out, data);
+}
+
+/* "lint (files) shipped as 3f2a9c1e: why"; of a pause the rule, or all of them. */
+static void print_watch(FILE *out, struct json data)
+{
+	if (json_has(data, "rule"))
+		print_text(out, data, "rule");
+	else
+		fputs("all rules", out);
+	if (!json_has(data, "firing"))
+		return;
+	fputs(" (", out);
+	print_text(out, data, "trigger");
+	fputs(") ", out);
+	print_text(out, data, json_has(data, "result") ? "result" : "state");
+	if (json_has(data, "change")) {
+		fputs(" as ", out);
+		print_id(out, data, "change");
+	}
+	print_why(out, data);
+}
+
 /* What a line says for each kind; of a kind without a line here only the kind is shown. */
 static void print_data(FILE *out, const char *kind, struct json data)
 {
@@ -173,6 +221,10 @@ static void print_data(FILE *out, const char *kind, struct json data)
 	else if (strcmp(kind, "capturing") == 0 || strcmp(kind, "captured") == 0 ||
 		 strcmp(kind, "capture-dropped") == 0)
 		print_capture(out, data);
+	else if (strncmp(kind, "change-", 7) == 0)
+		print_change(out, kind, data);
+	else if (strncmp(kind, "watch-", 6) == 0)
+		print_watch(out, data);
 }
 
 static void print_time(FILE *out, int64_t ns)

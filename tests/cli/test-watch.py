@@ -811,6 +811,36 @@ def what_becomes_of_a_change_is_told_once_each_time_it_stands(w: World):
 
 
 @test
+def events_say_to_people_what_happened_to_rules_and_changes(w: World):
+    ill = w.home / "ill"
+    clock = Clock(w)
+    stages(w, f"{{name: dev, target: ., approve: always, soak: 30m, health: ['test ! -e {ill}'], health_every: 10m}}")
+    rules(w, "name: ask, on: fire, run: echo a > a.txt, then: ship")
+    fire(w, "ask")
+    once(w)
+    change = status(w)["changes"][0]["change"]
+    w.ok("approve", change)
+    once(w)
+    ill.touch()
+    clock.forward(10 * MINUTE)
+    once(w)
+    w.ok("watch", "pause")
+    w.ok("watch", "resume", "ask")
+    seen = {}
+    for line in w.ok("events", "-a", "-n", "0").out.decode().splitlines():
+        number, _, _, kind, _, *rest = line.split()
+        seen[kind] = " ".join(rest)
+    short, ours = change[:8], {k: v for k, v in seen.items() if k.startswith(("watch-", "change-"))}
+    assert all(ours.values()), ours
+    assert ours["watch-fired"] == "ask (fire) queued" and ours["watch-began"] == "ask (fire) running", ours
+    assert ours["watch-done"] == f"ask (fire) shipped as {short}", ours
+    assert ours["change-waiting"] == f"{short} at dev: this stage always asks for a person", ours
+    assert ours["change-approved"] == ours["change-passed"] == f"{short} at dev", ours
+    assert ours["change-undone"].startswith(f"{short} at dev: not healthy on 'dev': "), ours
+    assert ours["watch-paused"] == "all rules" and ours["watch-resumed"] == "ask", ours
+
+
+@test
 def a_firing_whose_process_died_before_it_told_is_told_by_the_next(w: World):
     told = w.home / "told"
     rules(w, "name: a, on: fire, run: echo > a.txt, then: keep", top=f"notify: echo $SNAPCOW_WATCH_RESULT >> {told}\n")
