@@ -52,13 +52,24 @@ const steps = {
       await page.context().close();
     }
   },
+  // The best of some, and what the page's own thread computed for it, which a busy machine does not change.
   async first_paint() {
-    const page = await open({});
+    const ms = [], cpu = [];
 
-    await page.goto(plan.url);
-    await page.locator("nav").waitFor();
-    found.said.paint = await page.evaluate(() => performance.getEntriesByName("first-contentful-paint")[0].startTime);
-    await page.context().close();
+    for (let i = 0; i < 5; i++) {
+      const page = await open({});
+      const inside = await page.context().newCDPSession(page);
+
+      await inside.send("Performance.enable", { timeDomain: "threadTicks" });
+      await page.goto(plan.url);
+      await page.locator("nav").waitFor();
+      const { metrics } = await inside.send("Performance.getMetrics");
+      cpu.push(1000 * metrics.find((m) => m.name === "ThreadTime").value);
+      ms.push(await page.evaluate(() => performance.getEntriesByName("first-contentful-paint")[0].startTime));
+      await page.context().close();
+    }
+    found.said.paint = Math.min(...ms);
+    found.said.cpu = Math.min(...cpu);
   },
   // Chosen by a click, with the plan shown before the button does it.
   async promote_arm() {
