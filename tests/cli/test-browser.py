@@ -18,7 +18,17 @@ ODD = ("sp ace.sh", 'ev"il.sh', "zero\u200bwidth.sh", "a 2024-01-01 00:00:00 +00
 HERE = Path(__file__).resolve().parent / "browser"
 
 
-def browse(server, *steps, **more):
+def follow(process, when):
+    """What the browser found at last; when it has reached a place, what `when` has for that is done."""
+    for line in process.stdout:
+        told = json.loads(line)
+        if "reached" not in told:
+            return told
+        when[told["reached"]]()
+    return None
+
+
+def browse(server, *steps, when=None, **more):
     """What the browser found while it did those steps."""
     chromium = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
     if not chromium:
@@ -27,10 +37,13 @@ def browse(server, *steps, **more):
     with tempfile.NamedTemporaryFile("w", suffix=".json") as plan:
         json.dump({"url": server.url, "steps": steps, "shots": os.environ.get("SNAP_SCREENSHOTS"), **more}, plan)
         plan.flush()
-        done = subprocess.run(["node", HERE / "story.mjs", packages, chromium, plan.name], check=False, timeout=600,
-                              stdin=subprocess.DEVNULL, capture_output=True)
-    assert done.returncode == 0, done.stderr.decode()[-3000:]
-    found = json.loads(done.stdout.splitlines()[-1])
+        with tempfile.TemporaryFile() as log:
+            # What it waits for has a bound of its own, in story.mjs.
+            with subprocess.Popen(["node", HERE / "story.mjs", packages, chromium, plan.name],
+                                  stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=log) as process:
+                found = follow(process, when or {})
+            log.seek(0)
+            assert process.returncode == 0, log.read().decode()[-3000:]
     for kind in ("violations", "errors", "outside", "wide"):
         assert found[kind] == [], (kind, found[kind])
     return found["said"]
@@ -78,6 +91,29 @@ def an_arm_is_promoted_by_clicking(w):
         said = browse(server, "promote_arm", experiment="faster")
     assert "A a.txt" in said["plan"], said
     assert (w.project / "a.txt").read_text() == "1\n"
+
+
+@test
+def an_experiment_is_watched_from_its_start_until_it_is_promoted(w):
+    needs_fuse()
+    w.take()
+    hold = "until [ -e stop ]; do sleep 0.05; done; rm stop"
+
+    def start():
+        w.ok("experiment", "-n", "live", "--detach", "--jobs", "2", "--arm", f"a={hold}; echo 1 > a.txt", "--arm",
+             f"b={hold}; false", "--check", "test -s a.txt", "--keep", "passed")
+
+    def free(arm):
+        (w.store / "clones" / f"live-{arm}" / "stop").touch()
+
+    with Server(w) as server:
+        said = browse(server, "watch_live", experiment="live",
+                      when={"open": start, "running": lambda: free("b"), "one failed": lambda: free("a")})
+    assert said["loads"] == 1, "the page was never loaded again"
+    assert "A a.txt" in said["plan"] and not said["early"], said
+    assert (w.project / "a.txt").read_text() == "1\n"
+    show = w.ok("experiment", "show", "live", "--json").json("snap.experiment/1")
+    assert show["promoted"] == ["a"], show
 
 
 @test

@@ -37,6 +37,19 @@ async function look(page, view, name) {
     await page.screenshot({ path: `${plan.shots}/${name}-${view.split("/")[0]}.png` });
 }
 
+// The test does what it has for this place; nobody waits for it but by what the page shows then.
+const reach = (place) => console.log(JSON.stringify({ reached: place }));
+
+// The plan in the dialog, and then its button.
+async function promote(page, row) {
+  await row.getByRole("button", { name: "Promote" }).click();
+  const dialog = page.getByRole("dialog").filter({ visible: true });
+  await dialog.getByText("What would change").waitFor();
+  found.said.plan = await dialog.innerText();
+  await dialog.getByRole("button", { name: "Promote" }).click();
+  await page.waitForFunction(() => !document.querySelector("dialog[open]"));
+}
+
 const steps = {
   // Every view, light and wide, dark and narrow.
   async views() {
@@ -79,15 +92,34 @@ const steps = {
     await page.getByRole("link", { name: "Experiments" }).click();
     await page.getByRole("button", { name: plan.experiment }).click();
     await page.getByText("wins", { exact: true }).waitFor();
-    const row = page.getByRole("row").filter({ hasText: "wins" });
-    await row.getByRole("button", { name: "Promote" }).click();
-    const dialog = page.getByRole("dialog").filter({ visible: true });
-    await dialog.getByText("What would change").waitFor();
-    found.said.plan = await dialog.innerText();
-    const state = await page.locator("dialog[open] button:has-text('Promote')").isEnabled();
-    found.said.enabled = state;
-    await dialog.getByRole("button", { name: "Promote" }).click();
-    await page.waitForFunction(() => !document.querySelector("dialog[open]"));
+    await promote(page, page.getByRole("row").filter({ hasText: "wins" }));
+    await page.context().close();
+  },
+  // Opened before there is one, and never loaded again.
+  async watch_live() {
+    const page = await open({});
+    let loads = 0;
+
+    page.on("load", () => loads++);
+    await page.goto(plan.url);
+    await page.getByText("live", { exact: true }).waitFor();
+    await page.getByRole("link", { name: "Experiments" }).click();
+    await page.getByText("No experiments yet").waitFor();
+    reach("open");
+    await page.getByRole("button", { name: plan.experiment, exact: true }).click();
+    const arms = page.getByRole("region", { name: "Arm" });
+    const arm = (name, state) => arms.getByRole("row").filter({ has: page.locator("strong", { hasText: new RegExp(`^${name}$`) }) }).filter({ hasText: state });
+    await arm("a", "running").waitFor();
+    await arm("b", "running").waitFor();
+    found.said.early = await arms.getByRole("button", { name: "Promote" }).count();
+    reach("running");
+    await arm("b", "failed").waitFor();
+    await arm("a", "running").waitFor();
+    reach("one failed");
+    await arm("a", "passed").waitFor();
+    await arm("a", "wins").waitFor();
+    await promote(page, arm("a", "wins"));
+    found.said.loads = loads;
     await page.context().close();
   },
   async conflict() {
