@@ -81,6 +81,48 @@ def every_view_shows_real_data_to_everybody(w):
     print(f"# first paint after {said['paint']:.0f} ms, {said['cpu']:.0f} ms of the page's thread")
 
 
+def step(w, event, **more):
+    """What the hook of an agent tells."""
+    told = {"session_id": "5e55", "cwd": str(w.project), "hook_event_name": event, **more}
+    w.snap("agents", "hook", "claude-code", input=json.dumps(told).encode(), stdin=None).ends(0)
+
+
+@test
+def the_timeline_has_runs_promotions_and_steps_of_agents(w):
+    needs_fuse()
+    w.take("-m", "start")
+    w.ok("clone", "-n", "fix")
+    (w.store / "clones" / "fix" / "README.md").write_text("before the run\n")
+    run = w.ok("run", "--json", "fix", "--", "sh", "-c", "echo new > new").json("snap.run/1")["run"]
+    w.ok("promote", "fix")
+    step(w, "UserPromptSubmit", prompt="do it")
+    w.snap("snapshot", "-m", "labelled", "--meta", "client=claude-code", "--meta", "step=prompt", "--meta", "turn=9").ends(0)
+    with Server(w) as server:
+        said = browse(server, "timeline")
+    kinds = [kind for kind, _ in said["rows"]]
+    texts = {kind: text for kind, text in said["rows"]}
+    assert kinds == ["snapshot", "step", "receipt", "snapshot", "run", "automatic", "snapshot"], said
+    assert "labelled" in said["rows"][0][1], "a label makes no step"
+    assert "claude-code, turn 1" in texts["step"] and "do it" in texts["step"], said
+    assert "exit 0" in texts["run"] and "echo new > new" in texts["run"], said
+    assert "promotion" in texts["receipt"] and "fix" in texts["receipt"], said
+    assert said["without"] == ["snapshot", "snapshot", "snapshot"], said
+    assert said["opened"] == f"runs/{run}", said
+
+
+@test
+def a_long_history_keeps_the_page_small(w):
+    """10,000 snapshots of 500 clones and 2,000 runs, as the server would tell them."""
+    w.take()
+    w.ok("clone", "-n", "one")
+    with Server(w) as server:
+        said = browse(server, "long", snapshots=10000, clones=500, runs=2000)
+    assert 0 < said["most"] <= 150, said
+    assert said["total"] == 12000 and said["last"] == "number 9999", said
+    print(f"# first screen after {said['first']:.0f} ms, all of it after {said['all']:.0f} ms, "
+          f"{said['heap'] / 2**20:.1f} MiB of heap, {said['most']} rows drawn at most")
+
+
 @test
 def an_arm_is_promoted_by_clicking(w):
     needs_fuse()

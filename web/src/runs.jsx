@@ -59,7 +59,7 @@ function Output({ run }) {
   );
 }
 
-const result = (r) => {
+export const result = (r) => {
   if (r.state === "running")
     return <Badge kind="warn">running</Badge>;
   if (r.limit)

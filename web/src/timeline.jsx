@@ -1,58 +1,104 @@
-// Snapshots of the project and its clones, newest first, with what follows what.
-import { useMemo, useState } from "preact/hooks";
+// What happened in the project and its clones, newest first, with what follows what.
+import { useEffect, useMemo, useRef, useState } from "preact/hooks";
+import { Graph, lay, ROW } from "./graph.jsx";
+import { moments } from "./moments.js";
 import { Act, Answer, useAnswer } from "./parts.jsx";
+import { result } from "./runs.jsx";
 import { Badge, Paths, When } from "./table.jsx";
-import { count, id, plain, size } from "./text.js";
+import { count, duration, id, plain, size } from "./text.js";
 
 const FIRST = 200;
-const ROW = 44, STEP = 16;
+const SPARE = 10; // rows above and below those that are seen
+const KINDS = [["automatic", "automatic ones"], ["step", "agents' steps"], ["run", "runs"], ["receipt", "promotions"]];
 
-// A column for each line of states: the project's first, then clones in the order of their newest.
-function lay(snapshots) {
-  const columns = new Map([[".", 0]]);
-  const row = new Map(snapshots.map((s, i) => [s.snapshot, i]));
+const kindOf = (m) => (m.kind === "snapshot" && m.of.automatic ? "automatic" : m.kind);
 
-  for (const s of snapshots)
-    if (!columns.has(s.origin))
-      columns.set(s.origin, columns.size);
-  const at = (s) => [STEP * (Math.min(columns.get(s.origin), 11) + 0.75), ROW * (row.get(s.snapshot) + 0.5)];
-  const lines = [];
-  for (const s of snapshots) {
-    const parent = snapshots[row.get(s.parent)];
+// --- rows ----------------------------------------------------------------------------------------
 
-    if (parent)
-      lines.push([...at(s), ...at(parent), columns.get(s.origin) % 6]);
-  }
-  return { at, lines, width: STEP * (Math.min(columns.size, 12) + 0.5), columns };
-}
-
-function Graph({ snapshots, laid }) {
+function Snapshot({ s, step, marked, mark, go }) {
   return (
-    <svg class="graph" width={laid.width} height={ROW * snapshots.length} aria-hidden="true">
-      {laid.lines.map(([x1, y1, x2, y2, color]) => (
-        <path class={`line c${color}`} d={`M${x1} ${y1}C${x1} ${y1 + ROW / 2} ${x2} ${y2 - ROW / 2} ${x2} ${y2}`} />
-      ))}
-      {snapshots.map((s) => {
-        const [x, y] = laid.at(s);
-
-        return <circle class={`dot c${laid.columns.get(s.origin) % 6}${s.automatic ? " automatic" : ""}`} cx={x} cy={y} r={s.automatic ? 3 : 5} />;
-      })}
-    </svg>
-  );
-}
-
-function Snapshot({ s, marked, mark, go }) {
-  return (
-    <li class={s.automatic ? "automatic" : ""}>
+    <>
       <label class="mark"><input type="checkbox" checked={marked} onChange={mark} /><span class="hidden">choose {id(s.snapshot)}</span></label>
       <button class="link" onClick={() => (s.parent ? go("diff", s.parent, s.snapshot) : go("diff", s.snapshot))}><code>{id(s.snapshot)}</code></button>
       {s.origin !== "." && <Badge>{plain(s.origin)}</Badge>}
+      {step && <Badge kind="warn">{plain(s.meta.client)}, turn {plain(s.meta.turn)}</Badge>}
       {s.tags.map((t) => <Badge kind="good">{plain(t)}</Badge>)}
       <span class="message">{plain(s.message || (s.automatic ? "automatic" : ""))}</span>
       <span class="quiet">{count(s.files, "file")}, {size(s.bytes)}, <When time={s.time} /></span>
-    </li>
+    </>
   );
 }
+
+function Run({ r, go }) {
+  return (
+    <>
+      <button class="link" onClick={() => go("runs", r.run)}><span class="hidden">run </span><code>{id(r.run)}</code></button>
+      {r.kept && r.clone && <Badge>{plain(r.clone)}</Badge>}
+      {result(r)}
+      <code class="message">{plain(r.command.join(" "))}</code>
+      <span class="quiet">{duration(r.duration_ms)}, <When time={r.started} /></span>
+    </>
+  );
+}
+
+function Receipt({ r, go }) {
+  const checks = r.checks.length > 0 ? `, ${count(r.checks.length, "check")}` : "";
+
+  return (
+    <>
+      <button class="link" onClick={() => go("diff", r.before, r.after)}><span class="hidden">{r.kind} </span><code>{id(r.receipt)}</code></button>
+      <Badge kind="good">{r.kind}</Badge>
+      {r.clone && <Badge>{plain(r.clone)}</Badge>}
+      {r.undone && <Badge kind="warn">undone</Badge>}
+      <span class="message">by {plain(r.who)}{r.to && ` into ${plain(r.to)}`}{r.undoes && ` of ${id(r.undoes)}`}{checks}</span>
+      <span class="quiet"><When time={r.time} /></span>
+    </>
+  );
+}
+
+// Which rows to draw: those that are seen and some around them, however long the list is.
+function useSeen(n) {
+  const box = useRef();
+  const [top, set] = useState(0);
+
+  useEffect(() => {
+    const look = () => set(Math.floor(-box.current.getBoundingClientRect().top / ROW / SPARE) * SPARE);
+
+    look();
+    addEventListener("scroll", look, { passive: true });
+    addEventListener("resize", look);
+    return () => {
+      removeEventListener("scroll", look);
+      removeEventListener("resize", look);
+    };
+  }, []);
+  const seen = Math.ceil(innerHeight / ROW) + 3 * SPARE;
+  const first = Math.max(0, Math.min(top - SPARE, n - seen));
+
+  return { box, first, last: Math.min(n, first + seen) };
+}
+
+function Rows({ list, marks, mark, go }) {
+  const laid = useMemo(() => lay(list), [list]);
+  const { box, first, last } = useSeen(list.length);
+
+  return (
+    <div class="timeline" ref={box}>
+      <Graph list={list} laid={laid} first={first} last={last} />
+      <ol style={{ paddingTop: `${ROW * first}px`, paddingBottom: `${ROW * (list.length - last)}px` }}>
+        {list.slice(first, last).map((m, i) => (
+          <li key={m.key} class={`${m.kind} ${kindOf(m)}`} aria-posinset={first + i + 1} aria-setsize={list.length}>
+            {m.kind === "run" && <Run r={m.of} go={go} />}
+            {m.kind === "receipt" && <Receipt r={m.of} go={go} />}
+            {m.of.snapshot && <Snapshot s={m.of} step={m.kind === "step"} marked={marks.includes(m.key)} mark={() => mark(m.key)} go={go} />}
+          </li>
+        ))}
+      </ol>
+    </div>
+  );
+}
+
+// --- the view ------------------------------------------------------------------------------------
 
 function Chosen({ marks, clear, go }) {
   const [a, b] = marks;
@@ -75,40 +121,41 @@ function Chosen({ marks, clear, go }) {
   );
 }
 
-export function Timeline({ news, go }) {
-  const [limit, setLimit] = useState(FIRST);
-  const [automatic, setAutomatic] = useState(true);
-  const [marks, setMarks] = useState([]);
-  const log = useAnswer("timeline", { count: limit }, news);
+// The answer, or while a longer one is on its way the one before.
+function useLast(of) {
+  const last = useRef(of);
 
-  return (
-    <Answer of={log}>{(answer) => {
-      const all = answer.snapshots, shown = automatic ? all : all.filter((s) => !s.automatic);
-      const mark = (s) => setMarks(marks.includes(s) ? marks.filter((m) => m !== s) : [...marks, s].slice(-2));
-
-      return (
-        <>
-          <div class="bar">
-            <label><input type="checkbox" checked={automatic} onChange={() => setAutomatic(!automatic)} /> automatic ones too</label>
-          </div>
-          {marks.length > 0 && <Chosen marks={marks} clear={() => setMarks([])} go={go} />}
-          {shown.length === 0
-            ? <p class="empty">No snapshots yet: <code>snap snapshot</code> takes one.</p>
-            : <Rows shown={shown} marks={marks} mark={mark} go={go} />}
-          {all.length === limit && <button onClick={() => setLimit(limit * 4)}>Older ones</button>}
-        </>
-      );
-    }}</Answer>
-  );
+  if (!of.waits)
+    last.current = of;
+  return last.current;
 }
 
-function Rows({ shown, marks, mark, go }) {
-  const laid = useMemo(() => lay(shown), [shown]);
+export function Timeline({ news, go }) {
+  const [limit, setLimit] = useState(FIRST);
+  const [hidden, hide] = useState([]);
+  const [marks, setMarks] = useState([]);
+  const log = useLast(useAnswer("timeline", { count: limit }, news));
+  const runs = useLast(useAnswer("runs", { count: limit }, news));
+  const more = log.answer?.snapshots.length >= limit;
+  const list = useMemo(() => log.answer && moments(log.answer, runs.answer?.runs ?? [], !more)
+    .filter((m) => !hidden.includes(kindOf(m))), [log.answer, runs.answer, hidden]);
+  const mark = (s) => setMarks(marks.includes(s) ? marks.filter((m) => m !== s) : [...marks, s].slice(-2));
+  const toggle = (k) => hide(hidden.includes(k) ? hidden.filter((h) => h !== k) : [...hidden, k]);
 
   return (
-    <div class="timeline">
-      <Graph snapshots={shown} laid={laid} />
-      <ol>{shown.map((s) => <Snapshot key={s.snapshot} s={s} marked={marks.includes(s.snapshot)} mark={() => mark(s.snapshot)} go={go} />)}</ol>
-    </div>
+    <Answer of={log}>{() => (
+      <>
+        <div class="bar">
+          {KINDS.map(([k, label]) => (
+            <label><input type="checkbox" checked={!hidden.includes(k)} onChange={() => toggle(k)} /> {label}</label>
+          ))}
+        </div>
+        {marks.length > 0 && <Chosen marks={marks} clear={() => setMarks([])} go={go} />}
+        {list.length === 0
+          ? <p class="empty">No snapshots yet: <code>snap snapshot</code> takes one.</p>
+          : <Rows list={list} marks={marks} mark={mark} go={go} />}
+        {more && <button onClick={() => setLimit(limit * 4)}>Older ones</button>}
+      </>
+    )}</Answer>
   );
 }

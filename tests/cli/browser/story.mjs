@@ -84,6 +84,73 @@ const steps = {
     found.said.paint = Math.min(...ms);
     found.said.cpu = Math.min(...cpu);
   },
+  // What kind each row is of, all of them and without those that nobody asked for; a run is opened.
+  async timeline() {
+    const page = await open({});
+    const rows = () => page.evaluate(() => [...document.querySelectorAll(".timeline li")].map((l) => [l.className.split(" ").at(-1), l.innerText]));
+
+    await page.goto(plan.url);
+    await page.locator(".timeline li.run").waitFor();
+    found.said.rows = await rows();
+    for (const label of ["automatic ones", "agents' steps", "runs", "promotions"])
+      await page.getByLabel(label).uncheck();
+    found.said.without = (await rows()).map(([kind]) => kind);
+    await page.getByLabel("runs").check();
+    await page.locator(".timeline li.run button").click();
+    await page.locator("section .output").waitFor();
+    found.said.opened = new URL(page.url()).hash.slice(1);
+    await page.context().close();
+  },
+  // Scrolled to the end of what the server would need long to make.
+  async long() {
+    const page = await open({});
+    const time = (i) => new Date(Date.UTC(2026, 0, 2) - 1000 * i).toISOString();
+    const name = (i, length) => i.toString(16).padStart(length, "0");
+    const snapshots = Array.from({ length: plan.snapshots }, (_, i) => ({
+      snapshot: name(i, 16), parent: i + 7 < plan.snapshots ? name(i + 7, 16) : null, time: time(i), message: `number ${i}`,
+      meta: {}, tags: [], origin: i % 3 ? `clone-${i % plan.clones}` : ".", files: 1, bytes: i, automatic: i % 5 === 0,
+    }));
+    const answer = (change) => async (route) => {
+      const got = await (await route.fetch()).json();
+      await route.fulfill({ json: change(got, route.request().postDataJSON().count) });
+    };
+    let most = 0;
+    const drawn = async () => { most = Math.max(most, await page.locator(".timeline li").count()); };
+
+    await page.route("**/api/timeline", answer((got, n) => ({ ...got, snapshots: snapshots.slice(0, n) })));
+    await page.route("**/api/runs", answer((got, n) => ({
+      ...got, runs: Array.from({ length: Math.min(n, plan.runs) }, (_, i) => ({
+        run: name(i, 12), clone: `clone-${i % plan.clones}`, kept: true, state: "ended", exit_code: 0, limit: null,
+        command: ["true"], started: time(5 * i), duration_ms: 1,
+      })),
+    })));
+    await page.goto(plan.url);
+    await page.locator(".timeline li").first().waitFor();
+    found.said.first = await page.evaluate(() => performance.now());
+    await drawn();
+    for (let n = 200; n <= plan.snapshots; n *= 4) {
+      await page.getByRole("button", { name: "Older ones" }).click();
+      await page.waitForFunction((more) => Number(document.querySelector(".timeline li").ariaSetSize) > more, n);
+      await drawn();
+    }
+    found.said.total = plan.snapshots + plan.runs;
+    await page.waitForFunction((n) => Number(document.querySelector(".timeline li").ariaSetSize) === n, found.said.total);
+    found.said.all = await page.evaluate(() => performance.now());
+    for (const part of [0.3, 0.6, 1]) {
+      await page.evaluate((p) => scrollTo(0, document.documentElement.scrollHeight * p), part);
+      await page.waitForFunction(() => [...document.querySelectorAll(".timeline li")].some((l) => {
+        const at = l.getBoundingClientRect();
+        return at.top >= 0 && at.bottom <= innerHeight;
+      }));
+      await drawn();
+    }
+    found.said.last = await page.locator(".timeline li .message").last().innerText();
+    found.said.most = most;
+    const inside = await page.context().newCDPSession(page);
+    await inside.send("HeapProfiler.collectGarbage");
+    found.said.heap = (await inside.send("Runtime.getHeapUsage")).usedSize;
+    await page.context().close();
+  },
   // Chosen by a click, with the plan shown before the button does it.
   async promote_arm() {
     const page = await open({});
