@@ -124,6 +124,21 @@ def a_long_history_keeps_the_page_small(w):
 
 
 @test
+def the_files_of_a_diff_are_a_tree(w):
+    needs_fuse()
+    w.take()
+    w.ok("clone", "-n", "fix")
+    there = w.store / "clones" / "fix"
+    (there / "a" / "b").mkdir(parents=True)
+    for i in range(150):
+        (there / "a" / "b" / f"{i:03}.txt").write_text(f"content {i}\n")
+    with Server(w) as server:
+        said = browse(server, "tree", clone="fix", file="149.txt")
+    assert "a/b/" in said["tree"], said
+    assert "content 149" in said["file"] and said["drawn"] <= 100, said
+
+
+@test
 def an_arm_is_promoted_by_clicking(w):
     needs_fuse()
     w.take()

@@ -151,6 +151,22 @@ const steps = {
     found.said.heap = (await inside.send("Runtime.getHeapUsage")).usedSize;
     await page.context().close();
   },
+  // A file that is not on the first page is chosen in the tree.
+  async tree() {
+    const page = await open({});
+
+    await page.goto(plan.url);
+    await page.evaluate((clone) => { location.hash = `diff/${clone}`; }, plan.clone);
+    const tree = page.getByRole("navigation", { name: "files" });
+    await tree.getByText("a/b/").waitFor();
+    found.said.tree = await tree.innerText();
+    await tree.getByRole("button", { name: plan.file }).click();
+    const file = page.locator(".diff > div > details").filter({ has: page.locator("summary", { hasText: plan.file }) });
+    await file.locator(".d2h-wrapper").waitFor();
+    found.said.file = await file.innerText();
+    found.said.drawn = await page.locator(".diff > div > details").count();
+    await page.context().close();
+  },
   // Chosen by a click, with the plan shown before the button does it.
   async promote_arm() {
     const page = await open({});
