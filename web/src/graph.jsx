@@ -11,7 +11,8 @@ export function lay(list) {
   for (const m of list)
     if (m.of.snapshot && !columns.has(m.line))
       columns.set(m.line, columns.size);
-  const column = (m) => columns.get(m.line) ?? 0; // a clone that is gone has none
+  // A check runs in a copy of the clone, which is gone by then; a clone that is gone has no column.
+  const column = (m) => columns.get(m.line) ?? columns.get(m.line?.replace(/\.check$/, "")) ?? 0;
   const x = (m) => STEP * (Math.min(column(m), COLUMNS - 1) + 0.75);
   const lines = [];
 
