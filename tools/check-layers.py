@@ -74,7 +74,7 @@ MAY_USE = {
     "cli/ui": ("base", "cli/http"),
     "cli": ("base", "engine/api", *SNAPSHOT, "cli/http", "cli/mcp", "cli/ui"),
     "web": ("base", "engine/api"),
-    "tools/bench": ("base", "cowfs/store", "engine/api"),
+    "tools/bench": ("base", "cowfs/store", "cowfs/fuse", "engine/api"),
     "tools/macos-stubs": (),
     "tests": ANY,
 }

@@ -1,7 +1,7 @@
 """What is measured: groups of parts, each part a function that adds its rows to a session."""
 
 from benches import (agents, experiment, first_clone, fs_large, fs_read, fs_write, git, growth, neighbour, remote, root, runs,
-                     states, store, tickets, watch)
+                     see, states, store, tickets, watch)
 from place import BARE, BINDFS, EXT4, FUSE_OVERLAY, OVERLAY
 
 
@@ -28,6 +28,8 @@ GROUPS = {
                          [first_clone.WALK, first_clone.COPY, first_clone.REFLINK, first_clone.OVERLAY,
                           first_clone.CAPTURE], named=True),
     "git-status": Group("git in a clone", git.PARTS, [git.EXT4], named=True),
+    "see": Group("Metrics", see.METRICS),
+    "history": Group("Histories", see.BLAME, named=True),
     "mcp": Group("Agents", agents.PARTS),
     "watch": Group("Watch", watch.PARTS, named=True),
     "remote": Group("Other machines", {**remote.PARTS, **tickets.PARTS}, [remote.TAR, remote.RSYNC, tickets.SSH],
