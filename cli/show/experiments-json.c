@@ -42,8 +42,13 @@ static void set_score(struct json j, const struct engine_arm *arm)
 		json_set_null(j, "score");
 		json_set_null(j, "spread");
 	}
-	for (size_t i = 0; i < arm->n_rounds; i++)
-		json_set_double(json_add_object(rounds), "value", arm->rounds[i].value, 3);
+	for (size_t i = 0; i < arm->n_rounds; i++) {
+		const struct json one = json_add_object(rounds);
+
+		json_set_double(one, "value", arm->rounds[i].value, 3);
+		json_set_uint(one, "other_runs", arm->rounds[i].runs);
+		json_set_uint(one, "other_tasks", arm->rounds[i].tasks);
+	}
 }
 
 void experiments_set_arm(struct json j, const struct engine_arm *arm)
@@ -99,6 +104,11 @@ const char *experiments_state(const struct engine_experiment *x)
 		   : engine_experiment_state_name(x->state);
 }
 
+const char *experiments_waits_for(const struct engine_experiment *x)
+{
+	return x->alive ? x->waits_for : NULL;
+}
+
 void experiments_set_summary(struct json j, const struct engine_experiment *x)
 {
 	size_t passed = 0;
@@ -109,6 +119,7 @@ void experiments_set_summary(struct json j, const struct engine_experiment *x)
 	json_set_name(j, "file", x->file);
 	json_set_name(j, "project", x->project);
 	json_set_text(j, "state", experiments_state(x));
+	json_set_name(j, "waits_for", experiments_waits_for(x));
 	out_json_time(j, "created", x->created);
 	json_set_uint(j, "count", x->n_arms);
 	json_set_uint(j, "passed", passed);

@@ -243,20 +243,40 @@ static void print_rates(FILE *out, const struct engine_experiment *x)
 			rate.high * 100);
 }
 
+/* What an arm inside of another changed is told of that one, if it came so far. */
 static void print_warnings(const struct invocation *inv, FILE *out,
 			   const struct engine_experiment *x)
 {
+	struct engine_arms_walk walk = engine_arms_walk(x);
+	const struct engine_arm *arm;
+	char path[ENGINE_ARM_PATH_SIZE];
 	size_t told = 0;
 
-	for (size_t i = 0; i < x->n_arms; i++)
-		for (size_t k = 0; k < x->arms[i].n_warnings && told < NAMED_MAX; k++, told++) {
-			const struct engine_arm_warning *one = &x->arms[i].warnings[k];
+	while ((arm = engine_arms_next(&walk)))
+		for (size_t k = 0; k < arm->n_warnings && told < NAMED_MAX; k++) {
+			const struct engine_arm_warning *one = &arm->warnings[k];
 
+			if (walk.level > 0 && one->path)
+				continue;
 			fprintf(out, "%s!%s %s: ", out_style(inv, OUT_BAD),
-				out_style(inv, OUT_PLAIN), x->arms[i].name);
-			out_name(out, one->path);
-			fprintf(out, ": %s\n", one->detail);
+				out_style(inv, OUT_PLAIN), engine_arms_path(&walk, path));
+			if (one->path)
+				out_name(out, one->path);
+			fprintf(out, "%s%s\n", one->path ? ": " : "", one->detail);
+			told++;
 		}
+}
+
+/* Its name and how far it is. */
+static void print_title(const struct invocation *inv, FILE *out, const struct engine_experiment *x)
+{
+	const char *waits_for = experiments_waits_for(x);
+
+	fprintf(out, "experiment %s%s%s  %s", out_style(inv, OUT_BOLD), x->name,
+		out_style(inv, OUT_PLAIN), experiments_state(x));
+	if (waits_for)
+		fprintf(out, ", waits until experiment %s has measured", waits_for);
+	fputc('\n', out);
 }
 
 /* Who won inside of which arm. */
@@ -280,8 +300,7 @@ void experiments_print(const struct invocation *inv, FILE *out, const struct eng
 	struct engine_arms_walk walk = engine_arms_walk(x);
 	const struct engine_arm *arm;
 
-	fprintf(out, "experiment %s%s%s  %s\n", out_style(inv, OUT_BOLD), x->name,
-		out_style(inv, OUT_PLAIN), experiments_state(x));
+	print_title(inv, out, x);
 	print_head(inv, out, &l);
 	/* Of many repetitions, print only those that did not pass. */
 	while ((arm = engine_arms_next(&walk)))
@@ -345,7 +364,9 @@ void experiments_view_done(struct experiments_view *v)
 {
 	clear(v);
 	free(v->seen);
+	free(v->waits_for);
 	v->seen = NULL;
+	v->waits_for = NULL;
 }
 
 static size_t count_arms(const struct engine_experiment *x)
@@ -373,7 +394,7 @@ static void draw(struct experiments_view *v, const struct engine_experiment *x)
 	if (!to)
 		return;
 	plain.color = false;
-	fprintf(to, "experiment %s  %s\n", x->name, engine_experiment_state_name(x->state));
+	print_title(&plain, to, x);
 	print_head(&plain, to, &l);
 	/* Those that are under way first, then the others, as far as there is room. */
 	for (int under_way = 1; under_way >= 0; under_way--)
@@ -445,6 +466,18 @@ static bool is_news(struct experiments_view *v, const struct engine_experiment *
 	return true;
 }
 
+/* Once for each that it waits for. */
+static void print_wait(struct experiments_view *v, const struct engine_experiment *x)
+{
+	const char *name = experiments_waits_for(x);
+
+	if (!name || (v->waits_for && strcmp(v->waits_for, name) == 0))
+		return;
+	free(v->waits_for);
+	v->waits_for = strdup(name);
+	fprintf(stderr, "%s waits until experiment %s has measured\n", x->name, name);
+}
+
 void experiments_tell(const struct engine_experiment *x, const struct engine_arm *arm, void *ctx)
 {
 	struct engine_arms_walk walk = engine_arms_walk(x);
@@ -456,8 +489,12 @@ void experiments_tell(const struct engine_experiment *x, const struct engine_arm
 		draw(v, x);
 		return;
 	}
-	if (!arm || (v->inv->json && !v->steps) || v->inv->quiet)
+	if (v->inv->quiet || (v->inv->json && (!arm || !v->steps)))
 		return;
+	if (!arm) {
+		print_wait(v, x);
+		return;
+	}
 	while ((at = engine_arms_next(&walk)) && at != arm)
 		i++;
 	if (at && is_news(v, x, i, arm))

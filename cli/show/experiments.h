@@ -20,6 +20,9 @@ void experiments_set_arm(struct json j, const struct engine_arm *arm);
 /* How far it is, in a word; "interrupted" if nobody works on it. */
 const char *experiments_state(const struct engine_experiment *x);
 
+/* The experiment that it waits for before it measures; NULL: none. */
+const char *experiments_waits_for(const struct engine_experiment *x);
+
 /* A row for each arm; the verdict, warnings and rates below. */
 void experiments_print(const struct invocation *inv, FILE *out, const struct engine_experiment *x);
 void experiments_print_list(const struct invocation *inv, const struct engine_experiments *l);
@@ -32,6 +35,8 @@ struct experiments_view {
 	int lines;      /* that the table has now */
 	uint64_t *seen; /* owned; the last state of each arm that a line told, and one more */
 	size_t n_seen;
+	char *
+	    waits_for; /* owned; the last experiment that a line said it waits for; NULL: none did */
 };
 
 void experiments_view_begin(struct experiments_view *v, const struct invocation *inv, bool steps);

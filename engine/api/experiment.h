@@ -67,15 +67,17 @@ enum engine_arm_state {
 const char *engine_arm_state_name(enum engine_arm_state state); /* "check-failed" */
 bool engine_arm_is_over(enum engine_arm_state state);
 
-/* Something about what an arm changed that a person should know before it is promoted. */
+/* Something about an arm that a person should know before it is promoted. */
 struct engine_arm_warning {
-	char *kind;   /* owned: "guard", "test-deleted", "test-skipped", "far" */
-	char *path;   /* owned */
+	char *kind;   /* owned: "guard", "test-deleted", "test-skipped", "far", "company" */
+	char *path;   /* owned; NULL: of the arm as a whole, as "company" is */
 	char *detail; /* owned; a sentence */
 };
 
 struct engine_round {
 	double value;
+	/* Of times, what else was at work: other runs of the store, other tasks that were ready to run. */
+	uint64_t runs, tasks;
 };
 
 struct engine_arm {
@@ -165,6 +167,8 @@ struct engine_experiment {
 	bool alive;    /* a process works on it now; not stored */
 	int64_t pid;   /* the last that did */
 	char *problem; /* a sentence: why that one gave up; NULL: it did not */
+	/* The experiment that measures times now; this one does so next.  NULL: it waits for none. */
+	char *waits_for;
 
 	struct engine_arm *arms;
 	size_t n_arms;

@@ -294,6 +294,11 @@ NODISCARD int arm_on_take(struct engine_arm *arm, const struct engine_run *run, 
 /* Count the lines that it changed, name the paths, and note what a person should know. */
 NODISCARD int arm_look(struct work *w, struct engine_arm *arm, struct err *err);
 
+/* Note something that a person should know; `path` NULL: of the arm as a whole.  Beyond a number, no more are kept. */
+NODISCARD int arm_warn(struct engine_arm *arm, const char *kind, const char *path,
+		       const char *detail, struct err *err);
+void arm_forget_warning(struct engine_arm *arm, const char *kind);
+
 /* --- score.c ------------------------------------------------------------------------------- */
 
 /* Do checks or scores need the judge of an arm that passed? */

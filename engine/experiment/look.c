@@ -32,8 +32,8 @@ static void looking_done(struct looking *l)
 	strlist_done(&l->tests);
 }
 
-static int warn(struct engine_arm *arm, const char *kind, const char *path, const char *detail,
-		struct err *err)
+int arm_warn(struct engine_arm *arm, const char *kind, const char *path, const char *detail,
+	     struct err *err)
 {
 	struct engine_arm_warning *one;
 
@@ -43,9 +43,28 @@ static int warn(struct engine_arm *arm, const char *kind, const char *path, cons
 		return err_nomem(err);
 	one = &arm->warnings[arm->n_warnings++];
 	*one = (struct engine_arm_warning){ .kind = strdup(kind),
-					    .path = strdup(path),
+					    .path = path ? strdup(path) : NULL,
 					    .detail = strdup(detail) };
-	return one->kind && one->path && one->detail ? 0 : err_nomem(err);
+	return one->kind && !one->path == !path && one->detail ? 0 : err_nomem(err);
+}
+
+static void free_warning(struct engine_arm_warning *one)
+{
+	free(one->kind);
+	free(one->path);
+	free(one->detail);
+}
+
+void arm_forget_warning(struct engine_arm *arm, const char *kind)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < arm->n_warnings; i++)
+		if (strcmp(arm->warnings[i].kind, kind) == 0)
+			free_warning(&arm->warnings[i]);
+		else
+			arm->warnings[kept++] = arm->warnings[i];
+	arm->n_warnings = kept;
 }
 
 /* --- tests --------------------------------------------------------------------------------- */
@@ -75,8 +94,8 @@ static int end_patch(const struct delta_file *f, const struct patch_counts *coun
 
 	(void)counts;
 	l->skips = false;
-	return skips ? warn(l->arm, "test-skipped", f->path,
-			    "the change adds a line that skips a test", err)
+	return skips ? arm_warn(l->arm, "test-skipped", f->path,
+				"the change adds a line that skips a test", err)
 		     : 0;
 }
 
@@ -143,15 +162,16 @@ static int look_at_file(const struct delta_file *f, const struct patch_counts *c
 	l->arm->lines_added += counts->added;
 	l->arm->lines_removed += counts->removed;
 	if (r >= 0 && rule && rule->level != GUARD_PASS)
-		r = warn(l->arm, "guard", f->path, rule->why, err);
+		r = arm_warn(l->arm, "guard", f->path, rule->why, err);
 	if (r >= 0 && gone && warn_is_test(f->path))
-		r = warn(l->arm, "test-deleted", f->path, "the change deletes a test", err);
+		r = arm_warn(l->arm, "test-deleted", f->path, "the change deletes a test", err);
 	/* A test that was moved to where no test is looked for is deleted, too. */
 	if (r >= 0 && f->old_path && warn_is_test(f->old_path) && !warn_is_test(f->path))
-		r = warn(l->arm, "test-deleted", f->old_path, "the change moves a test away", err);
+		r = arm_warn(l->arm, "test-deleted", f->old_path, "the change moves a test away",
+			     err);
 	if (r >= 0 && !is_near(l, f->path))
-		r = warn(l->arm, "far", f->path, "the change is outside of what --within names",
-			 err);
+		r = arm_warn(l->arm, "far", f->path, "the change is outside of what --within names",
+			     err);
 	if (r >= 0 && !gone && warn_is_test(f->path) && strlist_add(&l->tests, f->path) < 0)
 		return err_nomem(err);
 	return r;
@@ -159,11 +179,8 @@ static int look_at_file(const struct delta_file *f, const struct patch_counts *c
 
 static void forget(struct engine_arm *arm)
 {
-	for (size_t i = 0; i < arm->n_warnings; i++) {
-		free(arm->warnings[i].kind);
-		free(arm->warnings[i].path);
-		free(arm->warnings[i].detail);
-	}
+	for (size_t i = 0; i < arm->n_warnings; i++)
+		free_warning(&arm->warnings[i]);
 	arm->n_warnings = 0;
 	arm->lines_added = arm->lines_removed = 0;
 	if (is_counted(arm))

@@ -1,7 +1,7 @@
 /*
  * Scores are taken when all work is done: one run at a time, round by round through all arms, so that what
  * disturbs the machine for a while disturbs all of them.  Where time is measured, a first round warms caches and
- * does not count.
+ * does not count, and no other experiment of the store measures meanwhile (alone-i.h).
  */
 #include <errno.h>
 #include <math.h>
@@ -12,16 +12,21 @@
 #include "base/buf.h"
 #include "base/text.h"
 #include "base/vec.h"
-#include "engine/experiment/experiment-i.h"
+#include "engine/experiment/alone-i.h"
 
 #define SCORE_MAX     1e15 /* beyond it sums of scores are no longer exact */
 #define QUARTILES_MIN 5    /* rounds; those of fewer lie closer together than what is measured */
+#define TURN_MS       100  /* between two tries to get the turn */
 #define OUTPUT_MAX    ((uint64_t)64 << 10) /* bytes at the end of what it prints */
+
+static bool is_timed(const struct engine_experiment *x)
+{
+	return x->score == ENGINE_SCORE_TIME || x->score == ENGINE_SCORE_CPU;
+}
 
 static bool is_measured(const struct engine_experiment *x)
 {
-	return x->score == ENGINE_SCORE_TIME || x->score == ENGINE_SCORE_CPU ||
-	       x->score == ENGINE_SCORE_MEM;
+	return is_timed(x) || x->score == ENGINE_SCORE_MEM;
 }
 
 bool score_is_run(const struct engine_experiment *x)
@@ -42,7 +47,7 @@ bool score_needs_judge(const struct engine_experiment *x)
 
 uint64_t score_rounds(const struct engine_experiment *x)
 {
-	return x->score == ENGINE_SCORE_TIME || x->score == ENGINE_SCORE_CPU ? 5 : 1;
+	return is_timed(x) ? 5 : 1;
 }
 
 /* --- the command --------------------------------------------------------------------------- */
@@ -181,11 +186,14 @@ static int fail(struct work *w, struct engine_arm *arm, struct err *err)
 	return work_save(w, arm, err);
 }
 
-static int add_round(struct engine_arm *arm, double value, struct err *err)
+static int add_round(struct engine_arm *arm, double value, const struct company *company,
+		     struct err *err)
 {
 	if (!VEC_ONE_MORE(arm->rounds, arm->n_rounds))
 		return err_nomem(err);
-	arm->rounds[arm->n_rounds++].value = value;
+	arm->rounds[arm->n_rounds++] = (struct engine_round){ .value = value,
+							      .runs = company->runs.n,
+							      .tasks = company->tasks };
 	return 0;
 }
 
@@ -193,11 +201,15 @@ static int add_round(struct engine_arm *arm, double value, struct err *err)
 static int take_one(struct work *w, struct engine_arm *arm, bool counts, struct err *err)
 {
 	CLEANUP(engine_run_done) struct engine_run run = { 0 };
+	CLEANUP(company_done) struct company company = { 0 };
+	const bool looks = counts && is_timed(w->x);
 	double value = 0;
 	int r = 0;
 
 	if (is_on_result(w->x) && !arm->judge)
 		r = arm_make_judge(w, arm, err);
+	if (r >= 0 && looks)
+		r = company_look(w, "", &company, err);
 	if (r >= 0)
 		r = run_once(w, arm, &run, err);
 	if (arm_is_death(r) || (r >= 0 && arm_is_doubtful(w, arm, &run))) {
@@ -220,7 +232,9 @@ static int take_one(struct work *w, struct engine_arm *arm, bool counts, struct 
 		return r;
 	if (r == 0)
 		return fail(w, arm, err);
-	r = add_round(arm, value, err);
+	r = looks ? company_look(w, run.id, &company, err) : 0;
+	if (r >= 0)
+		r = add_round(arm, value, &company, err);
 	return r < 0 ? r : work_save(w, arm, err);
 }
 
@@ -271,6 +285,8 @@ static int sum_up_all(struct work *w, struct err *err)
 		if (arm->state != ENGINE_ARM_PASSED)
 			continue;
 		r = score_sum_up(arm, err);
+		if (r >= 0)
+			r = company_warn(arm, err);
 		arm_release(w, arm, true);
 	}
 	return r < 0 ? r : work_save(w, NULL, err);
@@ -293,9 +309,75 @@ static int take_round(struct work *w, size_t round, bool warms, struct err *err)
 	return r;
 }
 
+/* Say for which one it waits, once for each. */
+static int say_waits(struct work *w, const char *holder, struct err *err)
+{
+	struct work *whole = work_whole(w);
+	int r;
+
+	if (*holder == '\0' || (whole->x->waits_for && strcmp(whole->x->waits_for, holder) == 0))
+		return 0;
+	r = text_set(&whole->x->waits_for, err, "%s", holder);
+	if (r >= 0)
+		r = work_save(w, NULL, err);
+	if (r < 0)
+		return r;
+	work_log_event(whole, "experiment-waits", NULL);
+	work_tell(w, NULL);
+	return 0;
+}
+
+static int wait_for_turn(struct work *w, int turn, struct err *err)
+{
+	char holder[ENGINE_ARM_PATH_SIZE];
+	int r;
+
+	while ((r = turn_take(turn, work_whole(w)->x->name, holder, err)) == 0) {
+		r = say_waits(w, holder, err);
+		if (r >= 0)
+			r = alone_pause(w->stop_fd, TURN_MS, err);
+		if (r >= 0 && work_left(w) == 0)
+			r = err_set(err, -ETIME, "the time of the whole is up");
+		if (r < 0)
+			return r;
+	}
+	return r < 0 ? r : 0;
+}
+
+/* Wait until no other experiment of the store measures; then none does until *ret is closed. */
+static int take_turn(struct work *w, int *ret, struct err *err)
+{
+	struct engine_experiment *x = work_whole(w)->x;
+	bool waited;
+	int r = turn_open(w->engine, ret, err);
+
+	if (r < 0)
+		return r;
+	r = wait_for_turn(w, *ret, err);
+	waited = x->waits_for != NULL;
+	free(x->waits_for);
+	x->waits_for = NULL;
+	if (r >= 0 && waited)
+		r = work_save(w, NULL, err);
+	if (r >= 0 && waited)
+		work_tell(w, NULL);
+	return r;
+}
+
+/* Is there a round yet to take? */
+static bool is_missing(const struct engine_experiment *x)
+{
+	bool missing = false;
+
+	for (size_t i = 0; i < x->n_arms; i++)
+		missing |= x->arms[i].state == ENGINE_ARM_PASSED && x->arms[i].n_rounds < x->rounds;
+	return missing;
+}
+
 int score_take(struct work *w, struct err *err)
 {
 	const struct engine_experiment *x = w->x;
+	AUTO_CLOSE int turn = -1;
 	int r = 0;
 
 	for (size_t i = 0; x->score == ENGINE_SCORE_LINES && i < x->n_arms; i++) {
@@ -308,7 +390,9 @@ int score_take(struct work *w, struct err *err)
 	}
 	if (!score_is_run(x))
 		return 0;
-	if (x->score == ENGINE_SCORE_TIME || x->score == ENGINE_SCORE_CPU)
+	if (is_timed(x) && is_missing(x))
+		r = take_turn(w, &turn, err);
+	if (r >= 0 && is_timed(x))
 		r = take_round(w, 0, true, err);
 	for (size_t i = 0; i < x->rounds && r == 0; i++)
 		r = take_round(w, i, false, err);

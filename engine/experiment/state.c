@@ -13,7 +13,8 @@
 /* --- as JSON ------------------------------------------------------------------------------- */
 
 #define W(kind, member) FIELD(FIELD_##kind, struct engine_arm_warning, member)
-static const struct field warning_list[] = { W(TEXT, kind), W(NAME, path), W(TEXT, detail) };
+static const struct field warning_list[] = { W(TEXT, kind), W(NAME_OR_NULL, path),
+					     W(TEXT, detail) };
 static const struct fields warning_fields = FIELDS(struct engine_arm_warning, warning_list);
 #undef W
 
@@ -23,8 +24,10 @@ static const struct field check_list[] = { C(NAME, command), C(UINT, exit_code),
 static const struct fields check_fields = FIELDS(struct engine_checked, check_list);
 #undef C
 
-static const struct field round_list[] = { FIELD(FIELD_DOUBLE, struct engine_round, value) };
+#define R(kind, member) FIELD(FIELD_##kind, struct engine_round, member)
+static const struct field round_list[] = { R(DOUBLE, value), R(UINT, runs), R(UINT, tasks) };
 static const struct fields round_fields = FIELDS(struct engine_round, round_list);
+#undef R
 
 #define M(kind, member) FIELD(FIELD_##kind, struct engine_machine, member)
 static const struct field machine_list[] = {
@@ -157,6 +160,7 @@ static const struct field experiment_list[] = {
 	X(UINT, outcome),
 	X(INT, pid),
 	X(TEXT_OR_NULL, problem),
+	X(NAME_OR_NULL, waits_for),
 	X(TEXT_OR_NULL, verdict),
 };
 static const struct fields experiment_fields = FIELDS(struct engine_experiment, experiment_list);
@@ -171,29 +175,51 @@ void engine_experiment_done(struct engine_experiment *x)
 
 /* --- places -------------------------------------------------------------------------------- */
 
-/* Version 1 knew no other machines, and until version 2 no arm had others inside. */
-static void upgrade(struct json j)
+/* Until version 3 nobody looked what else was at work. */
+static void upgrade_rounds(struct json arm)
+{
+	const struct json rounds = json_get_array(arm, "rounds");
+
+	for (size_t i = 0; i < json_length(rounds); i++) {
+		const struct json one = json_at_object(rounds, i);
+
+		json_set_uint(one, "runs", 0);
+		json_set_uint(one, "tasks", 0);
+	}
+}
+
+/* Version 1 knew no other machines, and until version 2 no arm had others inside.  Depth: ENGINE_LEVELS_MAX. */
+static void upgrade_level(struct json j, uint64_t version, size_t level)
 {
 	static const struct engine_machine here;
 	static const struct engine_fleet none;
 	const struct json arms = json_get_array(j, "arms");
-	const bool alone = json_get_uint(j, "version") < 2;
 
-	if (alone)
+	json_set_null(j, "waits_for");
+	if (version < 2)
 		fields_set(json_set_object(j, "on"), &fleet_fields, &none);
 	for (size_t i = 0; i < json_length(arms); i++) {
 		const struct json arm = json_at_object(arms, i);
+		struct json inner;
 
-		if (alone)
+		if (version < 2)
 			fields_set(json_set_object(arm, "machine"), &machine_fields, &here);
-		json_set_array(arm, "inner");
+		inner = version < 3 ? json_set_array(arm, "inner") : json_get_array(arm, "inner");
+		upgrade_rounds(arm);
+		for (size_t k = 0; level + 1 < ENGINE_LEVELS_MAX && k < json_length(inner); k++)
+			upgrade_level(json_at_object(inner, k), version, level + 1);
 	}
+}
+
+static void upgrade(struct json j)
+{
+	upgrade_level(j, json_get_uint(j, "version"), 0);
 }
 
 static const struct docket_kind kind = {
 	.dir = EXPERIMENTS_DIR,
 	.noun = "experiment",
-	.version = 3,
+	.version = 4,
 	.fields = &experiment_fields,
 	.upgrade = upgrade,
 };

@@ -52,6 +52,8 @@ void work_log_event(struct work *w, const char *kind, const struct engine_arm *a
 		json_set_uint(ev.data, "arms", x->n_arms);
 		json_set_name(ev.data, "winner", x->winner);
 		json_set_uint(ev.data, "promoted", x->n_promoted);
+		if (x->waits_for)
+			json_set_name(ev.data, "waits_for", x->waits_for);
 	}
 	event_end(&ev, w->engine->store_path);
 }
@@ -429,7 +431,8 @@ int engine_experiment_resume(struct engine *e, const char *name,
 	if (r < 0 || x->state == ENGINE_EXPERIMENT_ENDED)
 		return r;
 	free(x->problem);
-	x->problem = NULL;
+	free(x->waits_for);
+	x->problem = x->waits_for = NULL;
 	return work_on(&w, work_rest, err);
 }
 

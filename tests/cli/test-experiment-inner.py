@@ -337,20 +337,44 @@ def cowfsd_dies_amid_an_arm_inside(w):
 
 @live_test
 def a_state_of_the_version_before_is_read(w):
-    experiment(w, "-n", "o", "--arm", "a=echo a > a")
+    experiment(w, "-n", "o", "--arm", "a=echo a > a", "--score", "time:true", "--rounds", "1")
     path = w.store / "experiments" / "o" / "state.json"
     state = json.loads(path.read_text())
-    assert state["version"] == 3
-    for version, lost in ((2, ()), (1, ("machine",))):
+    assert state["version"] == 4
+    for version, lost in ((3, ()), (2, ("inner",)), (1, ("inner", "machine"))):
         old = json.loads(json.dumps(state))
         old["version"] = version
-        for key in ("inner", *lost):
+        del old["waits_for"]
+        for key in ("runs", "tasks"):
+            del old["arms"][0]["rounds"][0][key]
+        for key in lost:
             del old["arms"][0][key]
-        if lost:
+        if "machine" in lost:
             del old["on"]
         path.write_text(json.dumps(old))
         got = experiment(w, "show", "o")
-        assert got["winner"] == "a" and got["inner"] == [], got
+        assert got["winner"] == "a" and got["inner"] == [] and len(got["arms"][0]["rounds"]) == 1, got
+
+
+@live_test
+def what_is_inside_of_a_state_of_version_3_is_read(w):
+    plan(w, "deep", DEEP)
+    before = experiment(w, "deep")["inner"]
+    path = w.store / "experiments" / "deep" / "state.json"
+    state = json.loads(path.read_text())
+
+    def age(x):
+        del x["waits_for"]
+        for a in x["arms"]:
+            a["rounds"] = [{"value": r["value"]} for r in a["rounds"]]
+            for inner in a["inner"]:
+                age(inner)
+
+    age(state)
+    state["version"] = 3
+    path.write_text(json.dumps(state))
+    got = experiment(w, "show", "deep")["inner"]
+    assert before and [i["winner"] for i in got] == [i["winner"] for i in before], got
 
 
 # --- what people see -------------------------------------------------------------------------
