@@ -890,7 +890,7 @@ CLONE = {"name": "late", "from": None, "count": 1, "ttl_ms": 0, "quota": 0, "str
          "private": False, "no_xattrs": False, "skip_unreadable": False, "lazy": False, "owner": 0, "carry": False,
          "expect": 0, "last": False}
 TAKE = {"project": None, "clone": None, "message": "late", "tag": None, "meta": None,
-        "skip_unreadable": False, "lazy": False, "automatic": False, "include": []}
+        "skip_unreadable": False, "lazy": False, "passing": False, "automatic": False, "include": []}
 ARTIFACT = {"clone": "try", "paths": ["README.md"], "meta": None, "run": None, "session": None}
 ROLLBACK = {"first": None, "second": None, "no_git": False, "skip_unreadable": False,
             "dry_run": False, "clone_only": False, "own_only": False, "rules": None, "paths": [], "allow": []}
