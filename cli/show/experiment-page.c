@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/size.h"
+#include "cli/show/experiments.h"
 #include "cli/show/machines.h"
 #include "cli/show/page.h"
 
@@ -90,6 +91,16 @@ static void put_checks(struct page *p, const struct engine_experiment *x,
 	page_printf(p, "</td><td>%zu/%zu", passed, x->n_checks);
 }
 
+static void put_lines(struct page *p, const struct engine_arm *arm)
+{
+	page_put(p, "</td><td>");
+	if (experiments_has_lines(arm))
+		page_printf(p,
+			    "<span class=\"A\">+%" PRIu64 "</span> <span class=\"D\">-%" PRIu64
+			    "</span>",
+			    arm->lines_added, arm->lines_removed);
+}
+
 static bool wins(const struct engine_experiment *x, const struct engine_arm *arm)
 {
 	return x->winner && strcmp(x->winner, arm->name) == 0;
@@ -112,7 +123,7 @@ static void put_arm(struct page *p, const struct standings *s, const struct engi
 {
 	const struct engine_experiment *x = walk->in[walk->level];
 	const struct standing *own = walk->level == 0 ? &s->list[walk->next[0] - 1] : NULL;
-	const bool passed = arm->state == ENGINE_ARM_PASSED;
+	const bool passed = arm->state == ENGINE_ARM_PASSED, ran = experiments_has_time(arm);
 	char duration[DURATION_TEXT_MAX], mem[SIZE_TEXT_MAX];
 
 	page_printf(p, "<tr%s><td>", wins(x, arm) ? " class=\"wins\"" : "");
@@ -123,15 +134,12 @@ static void put_arm(struct page *p, const struct standings *s, const struct engi
 	page_put(p, engine_arm_state_name(arm->state));
 	if (s->x->on.queue)
 		put_cell(p, machines_name(arm));
-	put_cell(p, duration_format(arm->duration_ms, duration));
-	put_cell(p, duration_format(arm->cpu_ms, duration));
-	put_cell(p, size_format(arm->max_mem, mem));
+	put_cell(p, ran ? duration_format(arm->duration_ms, duration) : "");
+	put_cell(p, ran ? duration_format(arm->cpu_ms, duration) : "");
+	put_cell(p, ran ? size_format(arm->max_mem, mem) : "");
 	put_checks(p, x, arm);
 	put_score(p, x, arm);
-	page_printf(p,
-		    "</td><td><span class=\"A\">+%" PRIu64 "</span> <span class=\"D\">-%" PRIu64
-		    "</span>",
-		    arm->lines_added, arm->lines_removed);
+	put_lines(p, arm);
 	put_cell(p, own && own->judged ? engine_risk_name(own->facts.risk) : "");
 	put_why(p, x, arm);
 	page_put(p, "</td></tr>\n");

@@ -71,8 +71,25 @@ static void make_score(const struct engine_experiment *x, const struct engine_ar
 		snprintf(text, size, "%s", engine_experiment_value(x, arm->score, score));
 }
 
+bool experiments_has_time(const struct engine_arm *arm)
+{
+	return arm->state == ENGINE_ARM_RUNNING || (arm->command && *arm->run != '\0');
+}
+
+/* Paths that are counted but not named were not looked at. */
+bool experiments_has_lines(const struct engine_arm *arm)
+{
+	if (arm->changed.n > 0 || *arm->result != '\0')
+		return true;
+	return *arm->run != '\0' && arm->added + arm->modified + arm->deleted == 0;
+}
+
 static void make_lines(const struct engine_arm *arm, char *text, size_t size)
 {
+	if (!experiments_has_lines(arm)) {
+		snprintf(text, size, "-");
+		return;
+	}
 	snprintf(text, size, "+%" PRIu64 " -%" PRIu64, arm->lines_added, arm->lines_removed);
 }
 
@@ -187,8 +204,6 @@ static void print_arm(const struct invocation *inv, FILE *out, const struct engi
 		      const struct engine_arm *arm, const struct layout *l)
 {
 	const struct engine_experiment *x = walk->in[walk->level];
-	const bool timed =
-	    arm->state == ENGINE_ARM_RUNNING || (arm->state != ENGINE_ARM_WAITING && arm->command);
 	char duration[DURATION_TEXT_MAX], score[SCORE_MAX], lines[LINES_MAX], bar[BAR_MAX + 1];
 	size_t passed = 0, used = (size_t)l->name + FIXED_WIDTH + 2 + (size_t)l->score;
 
@@ -200,7 +215,7 @@ static void print_arm(const struct invocation *inv, FILE *out, const struct engi
 	fputs(out_style(inv, style_of(x, arm)), out);
 	print_name(out, arm->name, INDENT * (int)walk->level, l->name);
 	fprintf(out, "  %-12s%s  %8s", engine_arm_state_name(arm->state), out_style(inv, OUT_PLAIN),
-		timed ? duration_format(time_of(arm), duration) : "-");
+		experiments_has_time(arm) ? duration_format(time_of(arm), duration) : "-");
 	if (l->machine > 0) {
 		fputs("  ", out);
 		print_name(out, machines_name(arm), 0, l->machine);

@@ -23,6 +23,12 @@ const char *experiments_state(const struct engine_experiment *x);
 /* The experiment that it waits for before it measures; NULL: none. */
 const char *experiments_waits_for(const struct engine_experiment *x);
 
+/* Its command has begun; only then there is a time. */
+bool experiments_has_time(const struct engine_arm *arm);
+
+/* It is known how many lines it changed. */
+bool experiments_has_lines(const struct engine_arm *arm);
+
 /* A row for each arm; the verdict, warnings and rates below. */
 void experiments_print(const struct invocation *inv, FILE *out, const struct engine_experiment *x);
 void experiments_print_list(const struct invocation *inv, const struct engine_experiments *l);

@@ -181,18 +181,6 @@ int arm_fail(struct work *w, struct engine_arm *arm, enum engine_arm_state state
 	return work_save(w, arm, err);
 }
 
-int arm_stop(struct work *w, struct engine_arm *arm, const char *why, struct err *err)
-{
-	int r = text_set(&arm->why, err, "%s", why);
-
-	if (r >= 0)
-		r = inner_stop(w, arm, why, err);
-	if (r < 0)
-		return r;
-	arm_interrupt(w, arm);
-	return arm_fail(w, arm, ENGINE_ARM_STOPPED, err);
-}
-
 static void take_run(struct engine_arm *arm, const struct engine_run *run)
 {
 	memcpy(arm->run, run->id, sizeof(arm->run));
@@ -204,6 +192,34 @@ static void take_run(struct engine_arm *arm, const struct engine_run *run)
 	arm->added = run->added;
 	arm->modified = run->modified;
 	arm->deleted = run->deleted;
+}
+
+/* How far its command came, which was ended. */
+static void take_ended(struct work *w, struct engine_arm *arm, const char *id)
+{
+	CLEANUP(engine_run_done) struct engine_run run = { 0 };
+
+	if (engine_run_find(w->engine, id, &run, NULL) < 0)
+		return;
+	take_run(arm, &run);
+	arm_look_at_failed(w, arm);
+}
+
+int arm_stop(struct work *w, struct engine_arm *arm, const char *why, struct err *err)
+{
+	char id[ENGINE_RUN_ID_SIZE] = "";
+	int r = text_set(&arm->why, err, "%s", why);
+
+	if (r >= 0)
+		r = inner_stop(w, arm, why, err);
+	if (r < 0)
+		return r;
+	if (arm->state == ENGINE_ARM_RUNNING)
+		memcpy(id, arm->now, sizeof(id));
+	arm_interrupt(w, arm);
+	if (*id != '\0')
+		take_ended(w, arm, id);
+	return arm_fail(w, arm, ENGINE_ARM_STOPPED, err);
 }
 
 static int explain_end(struct engine_arm *arm, const char *what, const struct engine_run *run,
@@ -316,6 +332,7 @@ static int end_command(struct work *w, struct engine_arm *arm, const struct engi
 	if (r < 0)
 		return r;
 	if (is_cut(run) || run->exit_code != 0) {
+		arm_look_at_failed(w, arm);
 		r = explain_end(arm, "the command", run, err);
 		return r < 0 ? r : arm_fail(w, arm, failure_of(run), err);
 	}

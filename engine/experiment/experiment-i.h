@@ -294,6 +294,9 @@ NODISCARD int arm_on_take(struct engine_arm *arm, const struct engine_run *run, 
 /* Count the lines that it changed, name the paths, and note what a person should know. */
 NODISCARD int arm_look(struct work *w, struct engine_arm *arm, struct err *err);
 
+/* The same of one that did not pass and left no snapshot, as long as its clone is there. */
+void arm_look_at_failed(struct work *w, struct engine_arm *arm);
+
 /* Note something that a person should know; `path` NULL: of the arm as a whole.  Beyond a number, no more are kept. */
 NODISCARD int arm_warn(struct engine_arm *arm, const char *kind, const char *path,
 		       const char *detail, struct err *err);

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/buf.h"
+#include "base/log.h"
 #include "base/strlist.h"
 #include "base/vec.h"
 #include "engine/api/diff.h"
@@ -199,7 +200,7 @@ static int read_within(const struct engine_experiment *x, struct ignore **ret, s
 	return x->n_within > 0 ? ignore_parse(text.data, text.len, ret, err) : 0;
 }
 
-int arm_look(struct work *w, struct engine_arm *arm, struct err *err)
+static int look_at(struct work *w, struct engine_arm *arm, const char *state, struct err *err)
 {
 	CLEANUP(looking_done) struct looking l = { .arm = arm };
 	const struct engine_diff_sink sink = { .begin = begin_nothing,
@@ -211,7 +212,7 @@ int arm_look(struct work *w, struct engine_arm *arm, struct err *err)
 	const char *from = after_first(w->x, arm)->from;
 	struct engine_diff_options options = {
 		.a = from ? from : w->x->base,
-		.b = arm->result,
+		.b = state,
 		.count = true,
 	};
 	int r;
@@ -228,4 +229,21 @@ int arm_look(struct work *w, struct engine_arm *arm, struct err *err)
 	options.paths = (const char *const *)l.tests.list;
 	options.n_paths = l.tests.n;
 	return engine_diff(w->engine, &options, &texts, err);
+}
+
+int arm_look(struct work *w, struct engine_arm *arm, struct err *err)
+{
+	return look_at(w, arm, arm->result, err);
+}
+
+void arm_look_at_failed(struct work *w, struct engine_arm *arm)
+{
+	struct err err = { 0 };
+
+	if (!arm->has_clone || arm->added + arm->modified + arm->deleted == 0)
+		return;
+	if (look_at(w, arm, arm->clone, &err) >= 0)
+		return;
+	forget(arm);
+	log_warn("what arm '%s' changed is not known: %s, continuing", arm->name, err.msg);
 }

@@ -108,5 +108,24 @@ def steps_and_results_of_a_run_have_no_standings(w):
     assert all("risk" not in json.loads(line).get("step", {}) for line in lines)
 
 
+@live_test
+def arms_that_do_not_pass_have_their_figures(w):
+    (w.project / "text").write_text("1\n")
+    page = w.top / "page.html"
+    got = experiment(w, "-n", "f", "--arm", "bad=echo 2 >> text; exit 1", "--arm", "late=echo 3 >> text; sleep 609",
+                     "--arm", "never=true", "--jobs", "1", "--all-time", "3s", "--html", page, status=15)
+    bad, late, never = (arm(got, name) for name in ("bad", "late", "never"))
+    assert (bad["state"], late["state"], never["state"]) == ("failed", "stopped", "stopped"), got
+    for one in (bad, late):
+        assert one["changed"]["lines_added"] == 1 and one["changed"]["modified"] == 1, one
+        assert one["changed"]["paths"] == [{"path": "text", "status": "modified"}] and one["run"], one
+    assert 500 <= late["duration_ms"] <= 20000 and never["run"] is None, got
+    shown = {line.split()[0]: line for line in w.ok("experiment", "show", "f").out.decode().splitlines()[2:5]}
+    assert "+1 -0" in shown["bad"] and "+1 -0" in shown["late"] and " 0ms " not in shown["late"], shown
+    assert shown["never"].split()[1:3] == ["stopped", "-"] and "+0" not in shown["never"], shown
+    cells = page.read_text().split("<td>never</td>")[1].split("</tr>")[0]
+    assert "0ms" not in cells and "+0" not in cells, cells
+
+
 if __name__ == "__main__":
     sys.exit(livetest.main())
