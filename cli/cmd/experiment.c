@@ -89,6 +89,17 @@ static void print_next(const struct invocation *inv, const struct engine_experim
 		fprintf(inv->out, "to take it: %s\n", line);
 }
 
+/* How to read what arms printed that did not pass. */
+static void print_failures(const struct invocation *inv, const struct engine_experiment *x)
+{
+	CLEANUP(failures_done) struct failures f = { 0 };
+	struct err why = { 0 };
+
+	if (failures_find(inv, x, false, &f, &why) < 0)
+		log_warn("%s, continuing", why.msg);
+	failures_print(inv, inv->out, &f);
+}
+
 /* It goes on without us. */
 static int tell_started(struct invocation *inv, const char *act, const struct outcome *o,
 			struct err *err)
@@ -117,6 +128,7 @@ static int tell(struct invocation *inv, const char *act, const struct outcome *o
 		fprintf(inv->out, "%s\n", o->x.winner);
 	if (!inv->json && !inv->quiet) {
 		experiments_print(inv, inv->out, &o->x);
+		print_failures(inv, &o->x);
 		print_next(inv, &o->x);
 	}
 	if (r < 0 || inv->json)
@@ -157,10 +169,13 @@ static int write_page(const struct invocation *inv, const struct engine_experime
 	CLEANUP(standings_done) struct standings s = { 0 };
 	const struct experiment_args *args = inv->args;
 	struct err why = { 0 };
+	CLEANUP(failures_done) struct failures failures = { 0 };
 	int r = args->html ? standings_find(inv, x, true, &s, &why) : 0;
 
 	if (r >= 0 && args->html)
-		r = experiment_page_write(args->html, &s, &why);
+		r = failures_find(inv, x, true, &failures, &why);
+	if (r >= 0 && args->html)
+		r = experiment_page_write(args->html, &s, &failures, &why);
 	if (r < 0)
 		log_warn("the page was not written: %s, continuing", why.msg);
 	return r;
@@ -272,6 +287,7 @@ static int show(struct invocation *inv, struct err *err)
 {
 	CLEANUP(standings_done) struct standings s = { 0 };
 	CLEANUP(outcome_done) struct outcome o = { 0 };
+	CLEANUP(failures_done) struct failures failures = { 0 };
 	const struct experiment_args *args = inv->args;
 	int r = engine_experiment_load(inv->engine, inv->words[1], &o.x, err);
 	bool known;
@@ -282,7 +298,9 @@ static int show(struct invocation *inv, struct err *err)
 	if (args->html && !known)
 		return err_set(err, -EBUSY,
 			       "experiment '%s' goes on: a page is made when it is over", o.x.name);
-	r = args->html ? experiment_page_write(args->html, &s, err) : 0;
+	r = failures_find(inv, &o.x, true, &failures, err);
+	if (r >= 0 && args->html)
+		r = experiment_page_write(args->html, &s, &failures, err);
 	if (r < 0)
 		return r;
 	if (inv->json)
@@ -290,6 +308,7 @@ static int show(struct invocation *inv, struct err *err)
 	experiments_print(inv, inv->out, &o.x);
 	if (known)
 		standings_print(inv, inv->out, &s);
+	failures_print(inv, inv->out, &failures);
 	return CMD_OK;
 }
 

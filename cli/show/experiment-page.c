@@ -253,9 +253,15 @@ static void put_rates(struct page *p, const struct engine_experiment *x)
 	}
 }
 
+struct parts {
+	const struct standings *standings;
+	const struct failures *failures;
+};
+
 static void begin(struct page *p, const void *ctx)
 {
-	const struct standings *s = ctx;
+	const struct parts *parts = ctx;
+	const struct standings *s = parts->standings;
 
 	if (s->x->verdict) {
 		page_put(p, "<p class=\"verdict\">");
@@ -266,15 +272,18 @@ static void begin(struct page *p, const void *ctx)
 	put_rates(p, s->x);
 	put_inside(p, s->x);
 	put_commands(p, s->x);
+	failures_put(p, parts->failures);
 	put_notices(p, s);
 }
 
-int experiment_page_write(const char *file, const struct standings *s, struct err *err)
+int experiment_page_write(const char *file, const struct standings *s,
+			  const struct failures *failures, struct err *err)
 {
+	const struct parts parts = { s, failures };
 	AUTO_FREE struct page_score *scores = calloc(s->x->n_arms + 1, sizeof(*scores));
 	const struct unit unit = unit_of(s->x, largest(s->x));
 	AUTO_FREE char *title = NULL;
-	struct page_options options = { .begin = begin, .ctx = s, .unit = unit.name };
+	struct page_options options = { .begin = begin, .ctx = &parts, .unit = unit.name };
 
 	if (!scores || asprintf(&title, "experiment %s", s->x->name) < 0) {
 		title = NULL;

@@ -47,6 +47,7 @@ static const char style[] =
     "fill:var(--fg)}\n"
     ".chart .bar{fill:var(--bar);opacity:.75}.chart .axis{stroke:var(--dim);fill:none}\n"
     ".chart .spread{stroke:var(--fg);stroke-width:1.5;fill:none}.chart .value{fill:var(--dim)}\n"
+    "pre{white-space:pre-wrap;overflow-wrap:anywhere;margin:0 0 10px}\n"
     "details{margin:0 0 10px}summary{cursor:pointer;padding:6px 0}\n"
     ".sides{table-layout:fixed}.sides td{border:0;padding:0 10px;white-space:pre-wrap;"
     "overflow-wrap:anywhere;vertical-align:top}\n"

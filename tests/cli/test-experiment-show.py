@@ -127,5 +127,44 @@ def arms_that_do_not_pass_have_their_figures(w):
     assert "0ms" not in cells and "+0" not in cells, cells
 
 
+# --- why an arm did not pass -----------------------------------------------------------------
+
+BAD = "for i in $(seq 30); do echo line $i; done; printf 'red \\033[31m<b>\\000end\\n' >&2; exit 3"
+
+
+@live_test
+def what_arms_printed_that_did_not_pass_is_shown(w):
+    page = w.top / "page.html"
+    made = w.snap("experiment", "-n", "p", "--arm", f"bad={BAD}", "--arm", "checked=true", "--arm", "quiet=exit 4",
+                  "--check", "echo no such luck; exit 5", "--html", page).ends(15)
+    got = experiment(w, "show", "p")
+    runs = {"bad": arm(got, "bad")["run"], "checked": arm(got, "checked")["checks"][0]["run"],
+            "quiet": arm(got, "quiet")["run"]}
+    shown = w.ok("experiment", "show", "p").out.decode()
+    for name, run in runs.items():
+        hint = f"logs {run}\n"
+        assert f"what {name} printed: " in made.out.decode() and hint in made.out.decode(), made
+        assert f"what {name} printed" in shown and hint in shown and run in page.read_text(), shown
+        command = next(line for line in shown.splitlines() if line.endswith(hint[:-1])).split(": ", 1)[1].split()
+        assert w.ok(*command[1:]).out is not None
+    assert b"line 30" not in made.out, "the table stays short"
+    assert "  ...\n  line 22\n" in shown and "line 21\n" not in shown and "  line 30\n" in shown, shown
+    assert "\033" not in shown and "red \\x1b[31m<b>\\x00end\n" in shown, shown
+    assert "  no such luck\n" in shown and "  nothing\n" in shown, shown
+    text = page.read_text()
+    assert "line 22" in text and "line 21\n" not in text and "&lt;b&gt;" in text and "\033" not in text, text
+    assert "no such luck" in text and "check 'echo no such luck; exit 5' ended with 5" in text.replace("&#39;", "'")
+
+
+@live_test
+def of_runs_whose_record_is_gone_the_hint_stays(w):
+    w.snap("experiment", "-n", "p", "--arm", "bad=echo gone; exit 3").ends(15)
+    for file in (w.store / "runs").rglob("*"):
+        if file.is_file():
+            file.unlink()
+    shown = w.ok("experiment", "show", "p").out.decode()
+    assert "what bad printed: " in shown and "gone\n" not in shown, shown
+
+
 if __name__ == "__main__":
     sys.exit(livetest.main())
