@@ -19,7 +19,7 @@ static const struct opt compare_opts[] = {
 		"compare with this instead of the state they share"),
 	OPT_FLAG(0, "stat", struct compare_args, stat, "leave out the places that conflict"),
 	OPT_STR(0, "html", "FILE", struct compare_args, html,
-		"write a page with all of it and side-by-side diffs to FILE"),
+		"write a page with all of it and side-by-side diffs to FILE (- is stdout)"),
 	OPT_LIST(0, "score", "NAME=VALUE[:SPREAD]", struct compare_args, scores,
 		 "a measured value for the chart of that page"),
 	OPT_FLAG(0, "exit-code", struct compare_args, exit_code,
@@ -104,6 +104,8 @@ static int compare_run(struct invocation *inv, struct err *err)
 	CLEANUP(scores_done) struct scores scores = { 0 };
 	int r = read_scores(args, &scores, err);
 
+	if (r >= 0)
+		r = page_take_stdout(inv, args->html, err);
 	if (r < 0)
 		return r;
 	r = engine_compare(inv->engine, &options, &c, err);

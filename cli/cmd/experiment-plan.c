@@ -91,8 +91,9 @@ const struct opt experiment_plan_opts[] = {
 		"with --on: credentials of NATS"),
 	OPT_FLAG(0, "insecure", struct experiment_args, insecure,
 		 "with --on: a server elsewhere may go without credentials or TLS"),
-	OPT_STR(0, "html", "FILE", struct experiment_args, html,
-		"write a page with arms, scores and diffs to FILE; also of show, wait"),
+	OPT_STR(
+	    0, "html", "FILE", struct experiment_args, html,
+	    "write a page with arms, scores and diffs to FILE (- is stdout); also of show, wait"),
 	OPT_FLAG(0, "steps", struct experiment_args, steps,
 		 "with --json: a line for each step before the result"),
 	OPT_FLAG('d', "detach", struct experiment_args, detach,

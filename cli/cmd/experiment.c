@@ -465,6 +465,8 @@ static int experiment_run(struct invocation *inv, struct err *err)
 	const struct experiment_args *args = inv->args;
 	int page = args->html ? experiment_page_check(args->html, err) : 0;
 
+	if (page >= 0)
+		page = page_take_stdout(inv, args->html, err);
 	if (page < 0)
 		return page;
 	if (inv->n_words == 0)

@@ -300,6 +300,8 @@ int experiment_page_check(const char *file, struct err *err)
 	const char *slash = strrchr(file, '/');
 	AUTO_FREE char *dir = slash ? strndup(file, (size_t)(slash - file) + 1) : strdup(".");
 
+	if (page_is_stdout(file))
+		return 0;
 	if (!dir)
 		return err_nomem(err);
 	if (*file == '\0' || (slash && slash[1] == '\0'))

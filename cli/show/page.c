@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/fdio.h"
 #include "cli/out.h"
@@ -305,6 +306,31 @@ static void put_comparison(struct page *p, const struct engine_compare *c)
 	put_diffs(p, c);
 }
 
+bool page_is_stdout(const char *file)
+{
+	return strcmp(file, "-") == 0;
+}
+
+int page_take_stdout(struct invocation *inv, const char *file, struct err *err)
+{
+	if (!file || !page_is_stdout(file))
+		return 0;
+	if (inv->json)
+		return err_set(err, -EINVAL,
+			       "option '--html': standard output has the JSON; name a file");
+	inv->out = stderr;
+	return 0;
+}
+
+static int write_stdout(const struct buf *text, struct err *err)
+{
+	int r;
+
+	fflush(stdout);
+	r = fdio_write(STDOUT_FILENO, text->data, text->len);
+	return r < 0 ? err_set(err, r, "writing the page: %s", strerror(-r)) : 0;
+}
+
 int page_write(const char *file, const struct engine_compare *c, const struct page_options *options,
 	       struct err *err)
 {
@@ -322,7 +348,9 @@ int page_write(const char *file, const struct engine_compare *c, const struct pa
 		put_comparison(&p, c);
 	page_put(&p, "</body></html>\n");
 	r = p.r < 0 ? err_nomem(err)
-		    : fdio_replace_file(AT_FDCWD, file, p.text.data, p.text.len, 0666, err);
+	    : page_is_stdout(file)
+		? write_stdout(&p.text, err)
+		: fdio_replace_file(AT_FDCWD, file, p.text.data, p.text.len, 0666, err);
 	buf_done(&p.text);
 	return r;
 }

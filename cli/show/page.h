@@ -7,6 +7,7 @@
 #pragma once
 
 #include "base/buf.h"
+#include "cli/cmd.h"
 #include "engine/api/compare.h"
 
 /* A measured value, with how far the values lay apart. */
@@ -27,8 +28,14 @@ struct page_options {
 	const void *ctx;
 };
 
+/* "-" */
+bool page_is_stdout(const char *file);
+
+/* If a page goes there, all else goes to standard error; -EINVAL with a sentence if JSON does.  `file` may be NULL. */
+NODISCARD int page_take_stdout(struct invocation *inv, const char *file, struct err *err);
+
 /*
- * Replaces the file in one step.  The comparison has patches, or the page has none; of one without sides there is
+ * Replaces the file in one step, or writes to standard output.  The comparison has patches, or the page has none; of one without sides there is
  * nothing but what the options give.
  */
 NODISCARD int page_write(const char *file, const struct engine_compare *c,

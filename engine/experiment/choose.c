@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/buf.h"
 #include "base/text.h"
 #include "base/vec.h"
 #include "engine/api/diff.h"
@@ -100,6 +101,27 @@ static const char *obstacle(enum engine_promote_end end)
 	return NULL;
 }
 
+#define PATHS_NAMED 5 /* of those that conflict */
+
+/* "not promoted: it conflicts with the project in a, b and 3 more paths" */
+static int explain_conflicts(const struct engine_promotion *p, struct engine_arm *arm,
+			     struct err *err)
+{
+	CLEANUP(buf_done) struct buf paths = BUF_INIT;
+	size_t named = 0;
+	int r = 0;
+
+	for (; named < p->n_conflicts && named < PATHS_NAMED && r >= 0; named++)
+		r = buf_printf(&paths, "%s%s", named > 0 ? ", " : "",
+			       *p->conflicts[named].path != '\0' ? p->conflicts[named].path : ".");
+	if (r >= 0 && named < p->n_conflicts)
+		r = buf_printf(&paths, " and %zu more", p->n_conflicts - named);
+	if (r < 0 || !buf_str(&paths))
+		return err_nomem(err);
+	return text_set(&arm->why, err, "not promoted: %s in %s", obstacle(p->end),
+			buf_str(&paths));
+}
+
 /* Of what the experiment itself promotes; whoever asks for an arm later gets an answer at once. */
 static int explain(struct work *w, struct engine_arm *arm, struct err *err)
 {
@@ -108,6 +130,8 @@ static int explain(struct work *w, struct engine_arm *arm, struct err *err)
 	w->x->outcome = w->promotion->end;
 	if (w->promotion->end == ENGINE_PROMOTED)
 		return 0;
+	if (w->promotion->end == ENGINE_CONFLICTS && w->promotion->n_conflicts > 0)
+		return explain_conflicts(w->promotion, arm, err);
 	return text_set(&arm->why, err, "not promoted: %s", obstacle(w->promotion->end));
 }
 

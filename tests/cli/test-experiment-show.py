@@ -127,6 +127,29 @@ def arms_that_do_not_pass_have_their_figures(w):
     assert "0ms" not in cells and "+0" not in cells, cells
 
 
+@live_test
+def the_page_can_go_to_standard_output(w):
+    made = w.ok("experiment", "-n", "s", "--arm", "a=echo a > a", "--arm", "b=echo b > a", "--keep", "all", "--html",
+                "-")
+    assert made.out.startswith(b"<!DOCTYPE html>") and made.out.endswith(b"</html>\n"), made
+    assert b"experiment s" in made.err and not (w.project / "-").exists(), made
+    for words in (("experiment", "show", "s"), ("compare", "s-a", "s-b")):
+        shown = w.ok(*words, "--html", "-")
+        assert shown.out.startswith(b"<!DOCTYPE html>") and shown.out.endswith(b"</html>\n") and shown.err, shown
+        w.snap(*words, "--html", "-", "--json").fails_json(2, "E_USAGE")
+
+
+@live_test
+def arms_that_are_not_compatible_name_where_they_conflict(w):
+    for name in "abcdefg":
+        (w.project / name).write_text("base\n")
+    got = experiment(w, "-n", "c", "--arm", "one=echo 1 | tee a b c d e f g > /dev/null", "--arm", "two=echo 2 > b",
+                     "--arm", "all=echo 3 | tee a b c d e f g > /dev/null", "--promote-all-compatible")
+    assert got["promoted"] == ["one"], got
+    assert arm(got, "two")["why"] == "not promoted: it conflicts with the project in b", got
+    assert arm(got, "all")["why"] == "not promoted: it conflicts with the project in a, b, c, d, e and 2 more", got
+
+
 # --- why an arm did not pass -----------------------------------------------------------------
 
 BAD = "for i in $(seq 30); do echo line $i; done; printf 'red \\033[31m<b>\\000end\\n' >&2; exit 3"
