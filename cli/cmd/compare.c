@@ -11,15 +11,17 @@
 struct compare_args {
 	const char *base, *html;
 	struct opt_list scores;
-	bool stat, exit_code;
+	bool stat, hunks, exit_code;
 };
 
 static const struct opt compare_opts[] = {
 	OPT_STR(0, "base", "STATE", struct compare_args, base,
 		"compare with this instead of the state they share"),
 	OPT_FLAG(0, "stat", struct compare_args, stat, "leave out the places that conflict"),
+	OPT_FLAG(0, "hunks", struct compare_args, hunks,
+		 "add the hunks of files that several changed"),
 	OPT_STR(0, "html", "FILE", struct compare_args, html,
-		"write a page with all of it and side-by-side diffs to FILE (- is stdout)"),
+		"write a page with all of it to FILE (- is stdout)"),
 	OPT_LIST(0, "score", "NAME=VALUE[:SPREAD]", struct compare_args, scores,
 		 "a measured value for the chart of that page"),
 	OPT_FLAG(0, "exit-code", struct compare_args, exit_code,
@@ -85,8 +87,12 @@ static int show(const struct invocation *inv, const struct engine_compare *c, st
 	const struct compare_args *args = inv->args;
 
 	if (!inv->json)
-		return comparisons_print(inv, c, !args->stat, err);
-	comparisons_set_json(out_json_begin(inv, &doc), c);
+		return comparisons_print(inv, c,
+					 args->stat    ? COMPARISONS_NO_HUNKS
+					 : args->hunks ? COMPARISONS_ALL_HUNKS
+						       : COMPARISONS_CONFLICTS,
+					 err);
+	comparisons_set_json(out_json_begin(inv, &doc), c, args->hunks);
 	return json_print(&doc, inv->out, err);
 }
 
@@ -98,11 +104,13 @@ static int compare_run(struct invocation *inv, struct err *err)
 		.sides = (const char *const *)inv->words,
 		.n = (size_t)inv->n_words,
 		.base = args->base,
-		.patches = args->html != NULL,
+		.patches = args->html || args->hunks,
 		.watch = progress_watch(inv->progress),
 	};
 	CLEANUP(scores_done) struct scores scores = { 0 };
-	int r = read_scores(args, &scores, err);
+	int r = args->stat && args->hunks
+		    ? err_set(err, -EINVAL, "options '--stat' and '--hunks' exclude each other")
+		    : read_scores(args, &scores, err);
 
 	if (r >= 0)
 		r = page_take_stdout(inv, args->html, err);
@@ -142,6 +150,6 @@ const struct command cmd_compare = {
 	    "all descend from: A, D, M, T, or m for metadata alone, with lines added and removed. "
 	    "`same`: all made the same of it. `merges`: the changes can be put together. `conflict`: "
 	    "they cannot, and the places follow.",
-	.examples = "compare fix-a fix-b\ncompare try . --stat\ncompare a b c --json\n",
+	.examples = "compare fix-a fix-b --hunks\ncompare a b . --json\n",
 	.run = compare_run,
 };

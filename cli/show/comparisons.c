@@ -54,8 +54,15 @@ static void set_side(struct json j, const struct engine_compare_side *s)
 	json_set_uint(j, "git_paths", s->git);
 }
 
+/* Are there hunks of that side to show, in a file that several sides changed? */
+static bool has_hunks(const struct engine_compare_file *f, size_t side)
+{
+	return f->overlap != ENGINE_COMPARE_ONE && f->overlap != ENGINE_COMPARE_SAME &&
+	       f->changes[side].patch.len > 0;
+}
+
 static void set_file(struct json j, const struct engine_compare *c,
-		     const struct engine_compare_file *f)
+		     const struct engine_compare_file *f, bool hunks)
 {
 	struct json changes, one;
 
@@ -74,6 +81,12 @@ static void set_file(struct json j, const struct engine_compare *c,
 		json_set_uint(one, "removed", change->removed);
 		json_set_bool(one, "binary", change->binary);
 		json_set_uint(one, "version", change->version);
+		if (hunks && has_hunks(f, i))
+			json_set_text_len(one, "hunks", (const char *)change->patch.data,
+					  change->patch.len);
+		else
+			json_set_null(one, "hunks");
+		json_set_bool(one, "cut", hunks && change->cut);
 	}
 }
 
@@ -111,7 +124,7 @@ static void set_pair(struct json j, const struct engine_compare *c,
 		set_conflict(json_add_object(conflicts), &p->conflicts[i]);
 }
 
-void comparisons_set_json(struct json j, const struct engine_compare *c)
+void comparisons_set_json(struct json j, const struct engine_compare *c, bool hunks)
 {
 	struct json array, one;
 
@@ -123,7 +136,7 @@ void comparisons_set_json(struct json j, const struct engine_compare *c)
 		set_side(json_add_object(array), &c->sides[i]);
 	array = json_set_array(j, "files");
 	for (size_t i = 0; i < c->n_files; i++)
-		set_file(json_add_object(array), c, &c->files[i]);
+		set_file(json_add_object(array), c, &c->files[i], hunks);
 	array = json_set_array(j, "pairs");
 	for (size_t i = 0; i < c->n_pairs; i++)
 		set_pair(json_add_object(array), c, &c->pairs[i]);
@@ -341,6 +354,72 @@ static int print_conflict(const struct invocation *inv, const struct engine_comp
 	return r;
 }
 
+/* --- hunks ------------------------------------------------------------------------------ */
+
+static enum out_style style_of_line(char first)
+{
+	switch (first) {
+	case '@':
+		return OUT_LINK;
+	case '+':
+		return OUT_GOOD;
+	case '-':
+		return OUT_OLD;
+	default:
+		return OUT_PLAIN;
+	}
+}
+
+/* "  a | +text", each line of the hunks of one side. */
+static int print_hunks(const struct invocation *inv, const struct engine_compare *c, size_t side,
+		       const struct engine_compare_change *change, int width, struct screen *screen,
+		       struct err *err)
+{
+	const char *at = (const char *)change->patch.data, *end = at + change->patch.len;
+	const char *name = c->sides[side].name;
+	const int len = shown_len(c, side);
+	int r = 0;
+
+	while (at < end && r >= 0) {
+		const char *stop = memchr(at, '\n', (size_t)(end - at));
+
+		stop = stop ? stop : end;
+		fprintf(inv->out, "  %-*.*s | %s", width, len, name,
+			out_style(inv, style_of_line(*at)));
+		r = screen_write(screen, at, (size_t)(stop - at), err);
+		if (r >= 0)
+			r = screen_flush(screen, err);
+		fprintf(inv->out, "%s\n", out_style(inv, OUT_PLAIN));
+		at = stop < end ? stop + 1 : end;
+	}
+	if (change->cut)
+		fprintf(inv->out, "  %-*.*s | ...\n", width, len, name);
+	return r;
+}
+
+/* What each side made of one file, since the base; sides that made the same of it once. */
+static int print_sides(const struct invocation *inv, const struct engine_compare *c,
+		       const struct engine_compare_file *f, struct screen *screen, struct err *err)
+{
+	unsigned told = 0;
+	int r = 0, width = 0;
+
+	for (size_t i = 0; i < c->n; i++)
+		if (has_hunks(f, i) && shown_len(c, i) > width)
+			width = shown_len(c, i);
+	if (width == 0)
+		return 0;
+	fprintf(inv->out, "\n%s", out_style(inv, OUT_BOLD));
+	out_name(inv->out, f->path);
+	fprintf(inv->out, "%s: %s\n", out_style(inv, OUT_PLAIN), comparisons_overlap(f->overlap));
+	for (size_t i = 0; i < c->n && r >= 0; i++)
+		if (has_hunks(f, i) && f->changes[i].version > told) {
+			told = f->changes[i].version;
+			r = print_hunks(inv, c, i, &f->changes[i], width, screen, err);
+		}
+	return r;
+}
+
 static void print_warnings(const struct invocation *inv, const struct engine_compare *c)
 {
 	if (c->n_warnings > 0)
@@ -380,8 +459,8 @@ static void print_head(const struct invocation *inv, const struct engine_compare
 	fputc('\n', inv->out);
 }
 
-static int print_all(const struct invocation *inv, const struct engine_compare *c, bool hunks,
-		     struct screen *screen, struct err *err)
+static int print_all(const struct invocation *inv, const struct engine_compare *c,
+		     enum comparisons_hunks hunks, struct screen *screen, struct err *err)
 {
 	int r = 0;
 
@@ -393,10 +472,12 @@ static int print_all(const struct invocation *inv, const struct engine_compare *
 	fputc('\n', inv->out);
 	for (size_t i = 0; i < c->n_pairs; i++)
 		print_pair(inv, c, &c->pairs[i]);
-	for (size_t i = 0; i < c->n_pairs && hunks && r >= 0; i++)
+	for (size_t i = 0; i < c->n_pairs && hunks != COMPARISONS_NO_HUNKS && r >= 0; i++)
 		for (size_t k = 0; k < c->pairs[i].n_conflicts && r >= 0; k++)
 			r = print_conflict(inv, c, &c->pairs[i], &c->pairs[i].conflicts[k], screen,
 					   err);
+	for (size_t i = 0; i < c->n_files && hunks == COMPARISONS_ALL_HUNKS && r >= 0; i++)
+		r = print_sides(inv, c, &c->files[i], screen, err);
 	print_warnings(inv, c);
 	return r;
 }
@@ -411,8 +492,8 @@ static void print_conflicting(const struct invocation *inv, const struct engine_
 	}
 }
 
-int comparisons_print(const struct invocation *inv, const struct engine_compare *c, bool hunks,
-		      struct err *err)
+int comparisons_print(const struct invocation *inv, const struct engine_compare *c,
+		      enum comparisons_hunks hunks, struct err *err)
 {
 	CLEANUP(screen_done) struct screen screen = { 0 };
 	struct pager pager = { .saved = -1 };

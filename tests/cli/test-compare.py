@@ -47,6 +47,30 @@ def a_matrix_says_what_each_did_and_how_it_meets(w):
 
 
 @test
+def hunks_of_each_side_are_told_where_they_made_different_things(w):
+    two_clones(w)
+
+    def hunks(got, path):
+        [f] = [f for f in got["files"] if f["path"] == path]
+        return {c["state"]: c["hunks"] for c in f["changes"]}
+
+    plain, got = compare(w, "a", "b"), compare(w, "a", "b", "--hunks")
+    assert not any(h for f in plain["files"] for h in hunks(plain, f["path"]).values()), "unless it was asked for"
+    both = hunks(got, "hunks")
+    assert set(both) == {"a", "b"} and all(h.startswith("@@ -") for h in both.values()), both
+    assert both["a"].count("\n+") == 1 and both["b"].count("\n+") == 2 and both["a"] != both["b"], both
+    assert "\n+from a\n" in hunks(got, "lines")["a"] and hunks(got, "blob") == {"a": None, "b": None}, got
+    assert hunks(got, "only") == {"a": None} and set(hunks(got, "same").values()) == {None}, "nobody differs there"
+    assert not any(c["cut"] for f in got["files"] for c in f["changes"]), got
+    shown = w.ok("compare", "a", "b", "--hunks").out.decode()
+    for side, text in both.items():
+        block = "".join(f"  {side} | {line}\n" for line in text.splitlines())
+        assert block in shown.split("\nhunks: merges\n")[1], shown
+    assert "hunks: merges" not in w.ok("compare", "a", "b").out.decode()
+    w.snap("compare", "a", "b", "--hunks", "--stat").fails(2, "exclude")
+
+
+@test
 def what_it_says_of_a_merge_is_what_a_promotion_finds(w):
     a, b = two_clones(w)
     w.ok("promote", "a")
