@@ -5,6 +5,7 @@
 #include "cli/out.h"
 #include "cli/progress.h"
 #include "cli/show/risks.h"
+#include "cli/show/verdicts.h"
 #include "engine/api/policy.h"
 
 struct policy_args {
@@ -34,28 +35,6 @@ static void print_facts(const struct invocation *inv, const struct engine_facts 
 	risks_print(inv, f);
 }
 
-static void print_step(const struct invocation *inv, const struct engine_policy_step *s)
-{
-	FILE *out = inv->out;
-
-	fputs("  ", out);
-	out_name(out, s->file);
-	if (s->rule) {
-		fprintf(out, ":%d: '", s->line);
-		out_line(out, s->rule);
-		fputc('\'', out);
-	} else {
-		fputc(':', out);
-	}
-	if (s->because) {
-		fputs(s->rule ? " does not fit: " : " ", out);
-		out_line(out, s->because);
-	}
-	if (s->rule && s->fits)
-		fprintf(out, " fits: %s", engine_authority_name(s->then));
-	fputc('\n', out);
-}
-
 static void print_verdict(const struct invocation *inv, const struct engine_verdict *v)
 {
 	static const char *const sentences[] = {
@@ -67,10 +46,7 @@ static void print_verdict(const struct invocation *inv, const struct engine_verd
 
 	print_facts(inv, &v->facts);
 	fputs("rules:\n", out);
-	for (size_t i = 0; i < v->n_steps; i++)
-		print_step(inv, &v->steps[i]);
-	if (v->facts.held > 0 || v->facts.conflicts > 0)
-		fputs("  paths that are held or conflict always need a person\n", out);
+	verdicts_print_steps(inv, v);
 	fprintf(out, "%s%s%s", out_style(inv, OUT_BOLD), sentences[v->then],
 		out_style(inv, OUT_PLAIN));
 	for (size_t i = 0; v->approvers && v->approvers[i]; i++) {
@@ -113,21 +89,6 @@ static void set_facts(struct json j, const struct engine_facts *f)
 		json_set_null(j, "score");
 }
 
-static void set_steps(struct json list, const struct engine_verdict *v)
-{
-	for (size_t i = 0; i < v->n_steps; i++) {
-		const struct engine_policy_step *s = &v->steps[i];
-		struct json j = json_add_object(list);
-
-		json_set_name(j, "file", s->file);
-		json_set_int(j, "line", s->line);
-		json_set_name(j, "rule", s->rule);
-		json_set_bool(j, "fits", s->fits);
-		json_set_text(j, "then", engine_authority_name(s->then));
-		json_set_name(j, "because", s->because);
-	}
-}
-
 static int print_json(const struct invocation *inv, const struct engine_verdict *v, struct err *err)
 {
 	CLEANUP(json_done) struct json_doc doc = { 0 };
@@ -138,7 +99,7 @@ static int print_json(const struct invocation *inv, const struct engine_verdict 
 	json_set_text(j, "risk", engine_risk_name(v->facts.risk));
 	risks_set_reasons(json_set_array(j, "reasons"), &v->facts);
 	set_facts(json_set_object(j, "facts"), &v->facts);
-	set_steps(json_set_array(j, "steps"), v);
+	verdicts_set_steps(json_set_array(j, "steps"), v);
 	approvers = json_set_array(j, "approvers");
 	for (size_t i = 0; v->approvers && v->approvers[i]; i++)
 		json_add_name(approvers, v->approvers[i]);

@@ -5,6 +5,7 @@
 
 #include "base/size.h"
 #include "cli/show/changes.h"
+#include "cli/show/verdicts.h"
 
 #define DAY_NS (INT64_C(24) * 3600 * 1000000000)
 
@@ -96,10 +97,28 @@ void firings_set_status(struct json j, const struct engine_watch_status *s)
 
 void firings_set_test(struct json j, const struct engine_watch_test *t)
 {
+	struct json stages;
+
 	firings_set(json_set_object(j, "firing"), &t->firing);
 	json_set_text(j, "held", *t->held ? t->held : NULL);
 	json_set_text(j, "risk", t->judged ? engine_risk_name(t->verdict.facts.risk) : NULL);
 	json_set_text(j, "verdict", t->judged ? engine_authority_name(t->verdict.then) : NULL);
+	json_set_text(j, "problem", t->problem);
+	verdicts_set_steps(json_set_array(j, "steps"), &t->verdict);
+	stages = json_set_array(j, "stages");
+	for (size_t i = 0; i < t->n_stages; i++) {
+		const struct engine_outlook *o = &t->stages[i];
+		const struct json one = json_add_object(stages);
+		struct json approvers;
+
+		json_set_name(one, "stage", o->stage);
+		json_set_text(one, "then", o->then);
+		json_set_text(one, "why", o->why);
+		json_set_uint(one, "checks", o->checks);
+		approvers = json_set_array(one, "approvers");
+		for (size_t k = 0; k < o->n_approvers; k++)
+			json_add_name(approvers, o->approvers[k]);
+	}
 }
 
 /* --- people -------------------------------------------------------------------------------- */
@@ -209,6 +228,25 @@ void firings_print_status(struct invocation *inv, const struct engine_watch_stat
 	print_changes(inv, s, ENGINE_CHANGE_SHIPPED, "Landed");
 }
 
+static void print_outlook(struct invocation *inv, const struct engine_outlook *o)
+{
+	fputs("  stage ", inv->out);
+	out_name(inv->out, o->stage);
+	fprintf(inv->out, ": %s%s", o->checks > 0 ? "if its checks pass, " : "",
+		strcmp(o->then, "held") == 0 ? "is held" : o->then);
+	if (strcmp(o->then, "waits") == 0 && o->n_approvers == 0)
+		fputs(" for the owner of the store", inv->out);
+	for (size_t i = 0; i < o->n_approvers; i++) {
+		fputs(i > 0 ? " or " : " for ", inv->out);
+		out_name(inv->out, o->approvers[i]);
+	}
+	fputs("; ", inv->out);
+	out_line(inv->out, o->why);
+	if (o->elsewhere)
+		fputs(" (judged by the project; its target may differ)", inv->out);
+	fputc('\n', inv->out);
+}
+
 void firings_print_test(struct invocation *inv, const struct engine_watch_test *t)
 {
 	const struct engine_firing *f = &t->firing;
@@ -227,8 +265,16 @@ void firings_print_test(struct invocation *inv, const struct engine_watch_test *
 		fprintf(inv->out, "Result: %s.\n", f->result);
 	else
 		fprintf(inv->out, "It would be shipped as watch:%s.\n", f->rule);
-	if (t->judged)
-		fprintf(inv->out, "Risk: %s. In the project the policy says: %s.\n",
-			engine_risk_name(t->verdict.facts.risk),
-			engine_authority_name(t->verdict.then));
+	if (t->problem) {
+		fputs("It could not be, and its clone would be kept: ", inv->out);
+		out_line(inv->out, t->problem);
+		fputc('\n', inv->out);
+	}
+	for (size_t i = 0; i < t->n_stages; i++)
+		print_outlook(inv, &t->stages[i]);
+	if (!t->judged)
+		return;
+	fprintf(inv->out, "Risk: %s. The policy says: %s, by these rules:\n",
+		engine_risk_name(t->verdict.facts.risk), engine_authority_name(t->verdict.then));
+	verdicts_print_steps(inv, &t->verdict);
 }

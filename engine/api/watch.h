@@ -195,11 +195,25 @@ void engine_watch_status_done(struct engine_watch_status *s);
 NODISCARD int engine_watch_status(struct engine *e, struct engine_watch_status *ret,
 				  struct err *err);
 
+/* What would become of a change at a stage. */
+struct engine_outlook {
+	char *stage;      /* owned, as are the others */
+	const char *then; /* "passes", "lands", "waits", "held" */
+	char *why;
+	char **approvers; /* of one that waits; none: the owner of the store */
+	size_t n_approvers;
+	size_t checks;  /* that must pass there */
+	bool elsewhere; /* its target is not the project, and may differ from it */
+};
+
 /* What a rule would do now: its action on a clone that is removed after it.  Nothing lands. */
 struct engine_watch_test {
-	struct engine_firing firing; /* as it would be decided */
-	struct engine_verdict verdict;
-	bool judged;    /* `verdict` is known */
+	struct engine_firing firing;   /* as it would be decided */
+	struct engine_verdict verdict; /* at the last stage that asks the policy */
+	bool judged;                   /* `verdict` is known */
+	struct engine_outlook *stages; /* owned; of a ship: as far as it would come */
+	size_t n_stages;
+	char *problem;  /* owned; why it could not be shipped, or NULL */
 	char held[200]; /* what would keep it from beginning; "": nothing */
 };
 

@@ -17,6 +17,11 @@ struct action {
 /* Sign a failure: the same for failures that say the same, whatever numbers are in it.  `run` NULL: by `why`. */
 void action_sign(struct engine_firing *f, const struct engine_run *run);
 
+/* --- foresee.c ----------------------------------------------------------------------------- */
+
+/* Where the change that the action has made would come to. */
+NODISCARD int foresee(struct action *a, struct engine_watch_test *t, struct err *err);
+
 /* --- notify.c ------------------------------------------------------------------------------ */
 
 /* What there is to tell of a firing. */

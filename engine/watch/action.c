@@ -531,22 +531,6 @@ int action_do(struct engine *e, const char *id, struct err *err)
 
 /* --- trying -------------------------------------------------------------------------------- */
 
-static int judge(struct action *a, struct engine_watch_test *t, struct err *err)
-{
-	AUTO_FREE char *who = firing_asker(a->rule->name);
-	const struct engine_policy_options options = {
-		.facts = { .clone = a->firing->clone,
-			   .subject = { (const char *const *)a->rule->subject,
-					a->rule->n_subject } },
-		.who = who,
-		.now = pipeline_now(),
-	};
-	int r = who ? engine_policy_explain(a->there, &options, &t->verdict, err) : err_nomem(err);
-
-	t->judged = r >= 0;
-	return r;
-}
-
 int action_try(struct engine *e, const struct engine_rules_of_watch *rules,
 	       const struct engine_rule *rule, struct engine_watch_test *t, struct err *err)
 {
@@ -572,7 +556,7 @@ int action_try(struct engine *e, const struct engine_rules_of_watch *rules,
 	if (r >= 0)
 		r = perform(&a, err);
 	if (r >= 0 && f->exit_code == 0 && f->files > 0)
-		r = judge(&a, t, err);
+		r = foresee(&a, t, err);
 	if (a.there && remove_clone(&a, r < 0 ? &ignored : err) < 0 && r >= 0)
 		r = err->code;
 	if (a.there && rule->experiment && remove_experiments(&a, 1, r < 0 ? &ignored : err) < 0 &&

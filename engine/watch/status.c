@@ -18,12 +18,6 @@ void engine_watch_status_done(struct engine_watch_status *s)
 	*s = (struct engine_watch_status){ 0 };
 }
 
-void engine_watch_test_done(struct engine_watch_test *t)
-{
-	engine_firing_done(&t->firing);
-	engine_verdict_done(&t->verdict);
-}
-
 /* --- a rule -------------------------------------------------------------------------------- */
 
 static bool has_landed(const struct engine_watch_status *s, const char *change)

@@ -443,6 +443,38 @@ def a_rule_can_be_tested_and_nothing_lands(w: World):
 
 
 @test
+def a_tested_rule_says_which_rule_decides_how_far_it_comes_and_who_may_approve(w: World):
+    rules(w, "name: a, on: fire, run: echo a > a.txt, then: ship", "name: b, on: fire, run: echo b > b.txt, then: ship",
+          "name: to, on: fire, run: echo a > a.txt, then: ship, to: dev", "name: keep, on: fire, run: echo a > a.txt, then: keep")
+    stages(w, "{name: verified, checks: ['true']}", "{name: dev, target: .}",
+           f"{{name: staging, target: {w.top / 'staging'}, approve: always, approvers: [alice, '%ops']}}",
+           f"{{name: production, target: {w.top / 'production'}}}")
+    config(w, "policy.yaml", "- {name: docs, paths: ['docs/'], then: land}\n"
+                             "- {name: tested, paths: ['a.txt'], when: [tests==pass], then: land}\n")
+    got = w.ok("watch", "test", "a", "--json").json("snap.watch/1")
+    assert [(s["stage"], s["then"], s["approvers"]) for s in got["stages"]] == [
+        ("verified", "passes", []), ("dev", "lands", []), ("staging", "waits", ["alice", "%ops"])], got["stages"]
+    assert got["stages"][1]["why"] == "the rule 'tested' lets it", got["stages"]
+    assert [(s["rule"], s["fits"]) for s in got["steps"]][:2] == [("docs", False), ("tested", True)], got["steps"]
+    said = w.ok("watch", "test", "a").out.decode()
+    assert "stage dev: lands; the rule 'tested' lets it\n" in said and "stage verified: if its checks pass, passes; " in said, said
+    assert "stage staging: waits for alice or %ops; this stage always asks for a person (judged by the project" in said, said
+    assert "The policy says: land, by these rules:\n" in said and "'docs' does not fit: " in said and "'tested' fits: land" in said, said
+    said = w.ok("watch", "test", "b").out.decode()
+    assert "stage dev: waits for the owner of the store; no rule of policy.yaml fits, and then a person decides\n" in said, said
+    assert "stage staging" not in said and "no rule fits: a person must approve\n" in said, said
+    assert [s["stage"] for s in w.ok("watch", "test", "to", "--json").json("snap.watch/1")["stages"]] == ["verified", "dev"]
+    got = w.ok("watch", "test", "keep", "--json").json("snap.watch/1")
+    assert got["stages"] == [] and got["verdict"] == "approve" and got["firing"]["result"] == "kept", got
+    config(w, "policy.yaml", "- {name: never, paths: ['*.txt'], then: refuse}\n")
+    assert "stage dev: is held; the rule 'never' refuses it\n" in w.ok("watch", "test", "a").out.decode()
+    (w.home / ".config" / "snapcow" / "pipeline.yaml").unlink()
+    assert "pipeline.yaml" in w.ok("watch", "test", "a", "--json").json("snap.watch/1")["problem"]
+    assert b"its clone would be kept: " in w.ok("watch", "test", "a").out
+    assert firings(w) == [] and not (w.project / "a.txt").exists()
+
+
+@test
 def an_experiment_may_be_the_action_and_its_winner_ships(w: World):
     put(w.home / ".config" / "snapcow" / "experiments" / "ways.yaml",
         "arms:\n  long: seq 50 > made.txt\n  short: echo 1 > made.txt\n  wrong: exit 1\n"
