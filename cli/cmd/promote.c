@@ -1,5 +1,6 @@
 #include <errno.h>
 
+#include "base/log.h"
 #include "base/size.h"
 #include "cli/out.h"
 #include "cli/progress.h"
@@ -155,30 +156,42 @@ static int check_root(const struct promote_args *args, struct err *err)
 	return 0;
 }
 
-/* Of a dry run of all that the clone changed; scripts ask `policy explain`. */
-static int print_risk(const struct invocation *inv, const struct engine_promotion *p,
+/* Of all that the clone changed, or of what has landed; scripts ask `policy explain`. */
+static int print_risk(const struct invocation *inv, const struct engine_promotion *p, bool landed,
 		      struct err *err)
 {
 	CLEANUP(engine_facts_done) struct engine_facts facts = { 0 };
-	const struct engine_facts_options options = { .clone = p->clone, .promotion = p };
+	const struct engine_facts_options options = { .clone = p->clone,
+						      .promotion = p,
+						      .landed = landed };
 	int r = engine_facts(inv->engine, &options, &facts, err);
 
-	if (r >= 0)
+	if (r >= 0 && p->dry_run)
 		risks_print(inv, &facts);
+	else if (r >= 0)
+		risks_print_line(inv, &facts);
 	return r;
 }
 
-/* A dry run of the whole clone also says what a person should look at. */
+/* What landed or (of the whole clone) would land: that is what a person should look at. */
 static int print_result(struct invocation *inv, const struct engine_promotion *p, struct err *err)
 {
 	const struct promote_args *args = inv->args;
+	const bool landed = p->before[0] != '\0' && p->after[0] != '\0';
 	const bool whole = args->path.n + args->exclude.n == 0;
+	struct err problem = { 0 };
 	int r = promotions_tell(inv, p, err), x;
 
-	if (r < 0 || !p->dry_run || p->changed == 0 || inv->json || inv->quiet || !whole)
+	if (r < 0 || inv->json || inv->quiet || p->to || args->root ||
+	    !(landed || (whole && p->dry_run && p->changed > 0)))
 		return r;
-	x = print_risk(inv, p, err);
-	return x < 0 ? x : r;
+	x = print_risk(inv, p, landed, &problem);
+	/* What has landed has landed. */
+	if (x < 0 && landed)
+		log_warn("its risk is not known: %s", problem.msg);
+	else if (x < 0)
+		return err_set(err, x, "%s", problem.msg);
+	return r;
 }
 
 static int promote_run(struct invocation *inv, struct err *err)

@@ -41,6 +41,26 @@ void risks_print(const struct invocation *inv, const struct engine_facts *f)
 	print_all(inv, f, "");
 }
 
+void risks_print_line(const struct invocation *inv, const struct engine_facts *f)
+{
+	FILE *out = inv->out;
+
+	fprintf(out, "  risk: %s%s%s", out_style(inv, style_of(f->risk)), engine_risk_name(f->risk),
+		out_style(inv, OUT_PLAIN));
+	for (size_t i = 0; i < f->n_reasons; i++) {
+		const struct engine_risk_reason *r = &f->reasons[i];
+
+		fprintf(out, "%s%s", i > 0 ? ", " : " (", r->rule);
+		if (r->path) {
+			fputc(' ', out);
+			out_name(out, r->path);
+		}
+		if (r->paths > 1)
+			fprintf(out, " and %" PRIu64 " more", r->paths - 1);
+	}
+	fputs(f->n_reasons > 0 ? ")\n" : "\n", out);
+}
+
 void risks_print_notes(const struct invocation *inv, const struct engine_facts *f)
 {
 	print_all(inv, f, "# ");

@@ -10,6 +10,9 @@
 /* "risk: medium", then a line for each reason. */
 void risks_print(const struct invocation *inv, const struct engine_facts *f);
 
+/* "risk: medium (executable tool.sh, large)" */
+void risks_print_line(const struct invocation *inv, const struct engine_facts *f);
+
 /* The same before a patch: behind "#", which `git apply` skips. */
 void risks_print_notes(const struct invocation *inv, const struct engine_facts *f);
 

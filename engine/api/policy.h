@@ -53,6 +53,7 @@ struct engine_facts_options {
 	struct engine_list subject; /* patterns: a path that none names is far from the subject */
 	/* A dry run of promoting all of the clone, if the caller has one; NULL: it is made. */
 	const struct engine_promotion *promotion;
+	bool landed; /* that promotion was no dry run: what it has changed counts */
 	struct engine_watch watch;
 };
 

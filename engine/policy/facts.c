@@ -161,15 +161,21 @@ static int begin(const struct engine_state *from, const struct engine_state *to,
 	return count_notes(ctx, delta, err);
 }
 
+/* Of a promotion that landed the clone's base has moved, and the project's states tell. */
 static int count_files(struct engine *e, const char *clone, struct counting *c,
-		       const struct engine_watch *watch, struct err *err)
+		       const struct engine_facts_options *o, struct err *err)
 {
 	const struct engine_diff_sink sink = { .begin = begin, .file = judge_file, .ctx = c };
+	const struct engine_diff_options options = {
+		.a = o->landed ? o->promotion->before : clone,
+		.b = o->landed ? o->promotion->after : NULL,
+		.no_renames = true,
+		/* Beyond that the risk is high, whatever is in them, and a person waits for the answer. */
+		.count = !o->landed || o->promotion->changed <= VERY_LARGE_FILES,
+		.watch = o->watch,
+	};
 
-	return engine_diff(e,
-			   &(struct engine_diff_options){
-			       .a = clone, .no_renames = true, .count = true, .watch = *watch },
-			   &sink, err);
+	return engine_diff(e, &options, &sink, err);
 }
 
 /* --- what the guard and the merge say --------------------------------------------------- */
@@ -299,7 +305,7 @@ static int find_facts(struct engine *e, const char *clone, const struct engine_f
 	r = find_guard(e, &c, err);
 	if (r < 0)
 		return r;
-	r = count_files(e, clone, &c, &o->watch, err);
+	r = count_files(e, clone, &c, o, err);
 	if (r < 0)
 		return r;
 	f->kind = kind_of_all(c.seen);

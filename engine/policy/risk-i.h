@@ -5,6 +5,8 @@
 
 #include "engine/api/policy.h"
 
+#define VERY_LARGE_FILES 200 /* more of them are of high risk */
+
 enum risk_rule {
 	RISK_HELD,   /* by the guard; the reason has the name of its rule */
 	RISK_WARNED, /* likewise */

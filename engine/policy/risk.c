@@ -8,7 +8,6 @@
 
 #define LARGE_FILES        20
 #define LARGE_LINES        500
-#define VERY_LARGE_FILES   200
 #define VERY_LARGE_LINES   5000
 #define DELETES_MANY_FILES 10
 #define LARGE_BYTES        ((uint64_t)1 << 20)

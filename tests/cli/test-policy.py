@@ -99,6 +99,32 @@ def a_dry_run_of_a_promotion_shows_the_risk(w: World):
 
 
 @test
+def a_promotion_tells_a_person_the_risk_of_what_landed(w: World):
+    there = clone(w)
+    put(there / "tool.sh", "#!/bin/sh\n")
+    (there / "tool.sh").chmod(0o755)
+    put(there / "run.sh", "#!/bin/sh\n")
+    (there / "run.sh").chmod(0o755)
+    put(there / ".github" / "a.yml")
+    w.snap("promote", "try").fails(7, "held by rule")
+    out = w.ok("promote", "try", "--path", "*.sh").out.decode()
+    assert "  risk: medium (executable run.sh and 1 more)\n" in out, out
+    out = w.ok("promote", "try", "--allow", ".github").out.decode()
+    assert "  risk: high (" in out and "run.sh" not in out.split("risk:")[1].splitlines()[0], out
+    put(there / "notes.md")
+    assert "  risk: low\n" in w.ok("promote", "try").out.decode()
+    assert "risk" not in w.ok("promote", "try").out.decode(), "nothing landed"
+    for i in range(201):
+        put(there / "many" / f"{i}.md")
+    assert "  risk: high (very-large)\n" in w.ok("promote", "try").out.decode()
+    put(there / "more.md")
+    assert b"risk" not in w.ok("-q", "promote", "try").out
+    put(there / "more2.md")
+    got = w.ok("promote", "--json", "try")
+    assert b"risk" not in got.out and got.json("snap.promote/1"), str(got)
+
+
+@test
 def the_first_rule_that_fits_decides_and_says_why_others_do_not(w: World):
     path = rules(w, DOCS + """
 - name: small fixes
