@@ -495,6 +495,16 @@ const struct tool tools[] = {
 	    .idempotent = true,
 	},
 	{
+	    .name = "snap_watch",
+	    .title = "What the watch did",
+	    .description = "The rules that the user's watch follows, what fired them, what was tried, what "
+			   "landed, what waits for a person or turned sick, and what it cost.",
+	    .command = "watch",
+	    .fixed = { "status" },
+	    .read_only = true,
+	    .idempotent = true,
+	},
+	{
 	    .name = "snap_ship",
 	    .title = "Ship",
 	    .description =

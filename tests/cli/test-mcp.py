@@ -373,6 +373,25 @@ def an_agent_ships_as_far_as_it_may_and_only_a_person_approves(w):
 
 
 @test
+def an_agent_sees_what_the_watch_did(w):
+    needs_fuse()
+    file = w.home / ".config" / "snapcow" / "watch.yaml"
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(f"rules:\n  - {{name: lint, project: {w.project}, on: fire, run: echo x > x, then: keep}}\n")
+    w.ok("watch", "fire", "lint")
+    w.ok("watch", "start", "--once")
+    for era in (VERSION, "2025-06-18"):
+        with Client(w, "--no-promote", era=era) as c:
+            got = c.ok("snap_watch")
+            assert [(r["rule"], r["state"]) for r in got["rules"]] == [("lint", "ready")], got
+            assert [(f["rule"], f["result"]) for f in got["firings"]] == [("lint", "kept")] and not got["running"], got
+            assert got == w.ok("watch", "status", "--json").json("snap.watch/1") and got["changes"] == [], got
+            tool, = (t for t in c.ask("tools/list")["result"]["tools"] if t["name"] == "snap_watch")
+            assert tool["annotations"]["readOnlyHint"] and "firings" in json.dumps(tool["outputSchema"]), tool
+            assert "act" not in tool["inputSchema"]["properties"], "it only looks"
+
+
+@test
 def the_project_changes_only_after_a_persons_yes(w):
     needs_fuse()
     w.ok("clone", "-n", "x")
