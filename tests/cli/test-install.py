@@ -51,10 +51,11 @@ def everything_is_installed_where_it_is_looked_for(w: World):
     assert names(share / "zsh" / "site-functions") == {"_snapcow"}
     assert names(share / "fish" / "vendor_completions.d") == {"snapcow.fish"}
     units = prefix / "lib" / "systemd" / "user"
-    assert names(units) == {"snapcow.service", "snapcow.socket"}
+    assert names(units) == {"snapcow-watch.service", "snapcow.service", "snapcow.socket"}
     unit = (units / "snapcow.service").read_text()
     program = f"/{prefix.relative_to(w.top / 'dest')}/bin/snapcow"
     assert f"ExecStart={program} start --foreground\n" in unit
+    assert f"ExecStart={program} watch start --foreground\n" in (units / "snapcow-watch.service").read_text()
     assert f"ExecStartPre={program} --quiet stop\n" in (units / "snapcow.socket").read_text()
     script = (share / "bash-completion" / "completions" / "snapcow").read_bytes()
     assert script == w.ok("completion", "bash").out
@@ -120,7 +121,8 @@ def systemd_finds_no_fault_with_the_units(w: World):
     here = w.top / "units"
     shutil.copytree(units, here)
     unit = here / "snapcow.service"
-    unit.write_text(re.sub("ExecStart=[^ ]*", f"ExecStart={SNAP}", unit.read_text()))
+    for path in unit, here / "snapcow-watch.service":
+        path.write_text(re.sub("ExecStart=[^ ]*", f"ExecStart={SNAP}", path.read_text()))
     runtime = w.top / "runtime"
     runtime.mkdir(mode=0o700)
 
@@ -129,7 +131,7 @@ def systemd_finds_no_fault_with_the_units(w: World):
                               env={**w.env, "XDG_RUNTIME_DIR": str(runtime)}, text=True,
                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
 
-    done = verify(here / "snapcow.socket", unit)
+    done = verify(here / "snapcow.socket", unit, here / "snapcow-watch.service")
     if "Failed to initialize manager" in done.stdout:
         raise Skip(done.stdout.strip())
     assert done.returncode == 0 and "snapcow" not in done.stdout, done.stdout

@@ -23,7 +23,7 @@ def install_units(home):
     """The units as an installation has them, for the program under test."""
     folder = home / ".config" / "systemd" / "user"
     folder.mkdir(parents=True)
-    for name in "snapcow.service", "snapcow.socket":
+    for name in "snapcow-watch.service", "snapcow.service", "snapcow.socket":
         unit = (SOURCE / "tools" / "install" / f"{name}.in").read_text()
         assert "=@bindir@/snapcow " in unit
         (folder / name).write_text(unit.replace("@bindir@/snapcow", str(SNAP)))
@@ -111,6 +111,46 @@ def more_deaths_than_systemd_allows():
     return seen
 
 
+def watch():
+    def of_watch(name):
+        return ask("systemctl", "--user", "show", "--value", "-p", name, "snapcow-watch.service")
+
+    def firings():
+        return json.loads(ask(SNAP, "--json", "watch", "log"))["firings"]
+
+    def status():
+        return json.loads(ask(SNAP, "--json", "watch", "status"))
+
+    def until(what):
+        end = time.monotonic() + PATIENCE
+        while not what() and time.monotonic() < end:
+            time.sleep(0.02)
+        return what()
+
+    seen = {"none": systemctl("start", "--wait", "snapcow-watch.service")}
+    until(lambda: of_watch("ActiveState") == "failed")
+    seen["gives_up"] = of_watch("ActiveState"), of_watch("NRestarts")
+    systemctl("reset-failed", "snapcow-watch.service")
+    rules = Path.home() / ".config" / "snapcow" / "watch.yaml"
+    rules.parent.mkdir(parents=True, exist_ok=True)
+    rules.write_text(f"rules:\n  - {{name: a, project: {os.getcwd()}, on: fire, run: echo x > x, then: keep}}\n")
+    seen["started"] = systemctl("start", "snapcow-watch.service")
+    seen["follows"] = until(lambda: str(status()["pid"]) == of_watch("MainPID"))
+    ask(SNAP, "watch", "fire", "a")
+    seen["fired"] = until(lambda: [f["result"] for f in firings()] == ["kept"])
+    seen["apart"] = daemon() == shown("MainPID")
+    first = of_watch("MainPID")
+    kill(first)
+    seen["back"] = until(lambda: status()["running"] and str(status()["pid"]) == of_watch("MainPID") != first)
+    seen["reloads"] = systemctl("reload", "snapcow-watch.service")
+    last = of_watch("MainPID")
+    seen["stopped"] = systemctl("stop", "snapcow-watch.service")
+    seen["ended"] = gone(int(last), PATIENCE) and not status()["running"] and of_watch("ActiveState") == "inactive"
+    seen["goes_on"] = daemon() == shown("MainPID")
+    ask(SNAP, "rm", "--force", *[f["clone"] for f in firings()])
+    return seen
+
+
 def inside(project, what):
     os.chdir(project)
     print(json.dumps(globals()[what]()))
@@ -154,6 +194,14 @@ def a_command_serves_itself_once_systemd_has_given_up_and_the_socket_can_be_star
     seen = see(w, more_deaths_than_systemd_allows)
     assert seen["state"] == "failed" and seen["main"] == "0" and seen["own"] and seen["read"], seen
     assert seen["started"] == 0 and seen["unit_serves"] and seen["read_again"], seen
+
+
+@test
+def the_watch_is_followed_comes_back_and_ends_and_leaves_the_daemon_alone(w: World):
+    seen = see(w, watch)
+    assert seen["gives_up"] == ["failed", "0"], seen  # without rules it is not tried again
+    assert seen["started"] == seen["reloads"] == seen["stopped"] == 0, seen
+    assert all(seen[what] for what in ("follows", "fired", "apart", "back", "ended", "goes_on")), seen
 
 
 if __name__ == "__main__":
