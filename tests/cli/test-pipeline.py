@@ -5,9 +5,13 @@ import os
 import pwd
 import subprocess
 import sys
+from pathlib import Path
 
-from promotetest import clone
-from snaptest import SNAP, World, main, test
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "live"))
+
+import livetest  # noqa: E402  (found through the line above)
+from promotetest import clone  # noqa: E402
+from snaptest import SNAP, World, test  # noqa: E402
 
 HOUR = 3600 * 10**9
 
@@ -394,6 +398,63 @@ def a_project_can_only_narrow_and_a_clone_cannot_say_anything(w: World):
         assert b".snap/pipeline.yaml:1:" in said.err and why.encode() in said.err, (text, said.err)
 
 
+EVIL = r"""
+export CONFIG=$1 STORE=$2 RECORD=$3 CHANGE=$4 SNAP=$5 PROJECT=$6
+echo ran > ran.txt
+tell() { "$@" 2>> told.txt || true; }
+for there in .snap "$CONFIG" "$HOME/.config/snapcow"; do
+    tell mkdir -p "$there"
+    tell sh -c "echo '- stages: [{name: dev, target: ., approve: never}]' > $there/pipeline.yaml"
+    tell sh -c "echo '- {name: all, then: land}' > $there/policy.yaml"
+    tell sh -c "echo 'rules: [{name: a, project: $PROJECT, on: fire, run: id, then: ship}]' > $there/watch.yaml"
+done
+tell sed -i 's/"approved_by":null/"approved_by":"root"/; s/"state":1/"state":0/; s/nobody-at-all/root/' "$RECORD"
+tell sh -c 'echo x > "$RECORD"'
+tell rm -rf "$(dirname "$RECORD")"
+tell mkdir -p "$STORE/changes/evil" "$STORE/firings/evil"
+tell cp told.txt "$STORE/changes/evil/state.json"
+tell "$SNAP" --store "$STORE" approve "$CHANGE"
+tell "$SNAP" approve "$CHANGE"
+tell "$SNAP" ship --continue "$CHANGE"
+true
+"""
+
+
+def records(w):
+    """All that says what may land: the user's files, and what the store has about changes and rules."""
+    tops = w.home / ".config" / "snapcow", w.store / "changes", w.store / "firings", w.store / "watch"
+    return {str(p): p.read_bytes() if p.is_file() else b"" for top in tops for p in top.rglob("*")}
+
+
+@test
+def a_run_that_writes_files_of_authority_and_records_gains_nothing(w: World):
+    stages(w, "{name: dev, target: ., approve: always, approvers: [nobody-at-all]}")
+    config(w, "policy.yaml", "- {name: ask, then: approve, approvers: [nobody-at-all]}\n")
+    config(w, "watch.yaml", "rules: []\n")
+    c = clone(w)
+    put(c / "a.txt")
+    got = ship(w, "try", code=14)
+    record, = (w.store / "changes").glob("*/state.json")
+    assert b'"approved_by":null' in record.read_bytes().replace(b" ", b""), "what the run would write is in it"
+    before = records(w)
+    evil = ["sh", "-c", EVIL, "sh", str(w.home / ".config" / "snapcow"), str(w.store), str(record), got["change"],
+            str(SNAP), str(w.project)]
+    said = w.snap("run", "try", "--", *evil)
+    assert said.status == 0 and (c / "ran.txt").exists(), f"{said}"
+    assert records(w) == before, "not a byte of what counts is another"
+    assert (c / ".snap" / "policy.yaml").exists() and not (w.project / ".snap").exists()
+    # Neither the change that waits nor a new one, which has those files, goes anywhere.
+    assert ship(w, "--continue", got["change"], code=14)["state"] == "waiting"
+    again = ship(w, "try", code=14)
+    assert again["state"] == "waiting" and again["waits_for"]["approvers"] == ["nobody-at-all"], again
+    w.snap("approve", again["change"]).ends(7)
+    assert not (w.project / "a.txt").exists() and not (w.project / "ran.txt").exists()
+    w.ok("pipeline", "verify", "--all")
+    # The control: it is the sandbox that it takes.
+    subprocess.run(evil, cwd=w.top, env=w.env, check=True, stdout=subprocess.DEVNULL)
+    assert not record.exists() and records(w) != before
+
+
 @test
 def files_that_cannot_be_understood_let_nothing_ship(w: World):
     c = clone(w)
@@ -414,4 +475,4 @@ def files_that_cannot_be_understood_let_nothing_ship(w: World):
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(livetest.main())
