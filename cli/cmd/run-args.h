@@ -9,7 +9,7 @@
 
 struct run_args {
 	const char *workdir, *profile, *cpus, *durability, *code, *lang, *on, *remote, *creds,
-	    *ticket;
+	    *ticket, *path;
 	uint64_t mem, pids, time, disk, inodes, fsize, nofile, output, net_out, ttl, ask_time,
 	    deadline;
 	struct opt_list net, publish, ro, rw, hide, env, pass_env, secret, secret_for, tls_inspect,
@@ -65,6 +65,8 @@ struct run_args {
 		     "run without it where this machine has none: landlock, memory, pids, cpu"),   \
 	    OPT_FLAG(0, "lazy", struct run_args, lazy,                                             \
 		     "begin before the project's files are read"),                                 \
+	    OPT_STR(0, "path", "DIR", struct run_args, path,                                       \
+		    "only this directory of the project"),                                         \
 	    OPT_FLAG(0, "keep", struct run_args, keep, "keep the clone that is made for it"),      \
 	    OPT_DURATION(0, "ttl", "TIME", struct run_args, ttl, "keep it for that time"),         \
 	    OPT_STR(0, "code", "TEXT", struct run_args, code,                                      \

@@ -37,6 +37,7 @@ static int check(const struct run_args *a, struct err *err)
 		{ "tls-inspect", a->tls_inspect.n > 0 },
 		{ "root", a->root },
 		{ "lazy", a->lazy },
+		{ "path", a->path != NULL },
 		{ "tty", a->tty },
 		{ "allow-missing", a->allow_missing.n > 0 },
 		{ "artifact", a->artifact.n > 0 },

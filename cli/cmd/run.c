@@ -135,6 +135,11 @@ static int check(const struct invocation *inv, struct err *err)
 		return err_set(
 		    err, -EINVAL,
 		    "option '--lazy' is for the clone that is made for a run: name no clone");
+	if (args->path && (args->root || inv->n_before > 0))
+		return err_set(err, -EINVAL,
+			       "option '--path' is for the clone that is made of the project for a "
+			       "run: %s",
+			       args->root ? "leave '--root' out" : "name no clone");
 	if (args->ttl != ENGINE_UNSAID && !args->keep)
 		return err_set(err, -EINVAL, "option '--ttl' needs '--keep'");
 	if (args->tty && args->detach)
@@ -201,6 +206,7 @@ static int read_options(const struct invocation *inv, struct engine_run_options 
 		.artifacts = list_of(&args->artifact),
 		.no_snapshot = args->no_snapshot,
 		.lazy = args->lazy,
+		.part = args->path,
 		.keep = args->keep,
 		.strict = strict,
 		.remove = args->rm,
@@ -261,7 +267,7 @@ static void hint(struct invocation *inv, const struct engine_run *run, int r)
 	if (r == -EPERM && inv->n_before > 0 && run->state != ENGINE_RUN_REFUSED)
 		cmd_hint(inv, "clone --from %s", inv->words[0]);
 	/* Else it is a path that nobody can grant. */
-	if (r == -ECANCELED && !args->profile && args->ro.n == 0 && args->rw.n == 0)
+	if (r == -ECANCELED && !args->path && !args->profile && args->ro.n == 0 && args->rw.n == 0)
 		cmd_hint(inv, "init .");
 }
 
@@ -342,6 +348,11 @@ int run_go(struct invocation *inv, struct engine_waiting **waits, struct engine_
 	/* The snippet has come from there, and nothing is left of it. */
 	if (args->code && strcmp(args->code, "-") == 0)
 		options.in_fd = -1;
+	if (here && args->path)
+		return err_set(err, -EINVAL,
+			       "option '--path' is for a clone that is made of the project, and "
+			       "this directory is in clone '%s'",
+			       here);
 	if (here)
 		options.clone = here;
 	options.argv = (const char *const *)words.list;

@@ -386,6 +386,7 @@ static int stage_new(struct task *task, const struct stage_options *o, struct st
 		.name = o->keep || o->wait ? NULL : name,
 		.from = o->root ? taken.snapshot.id : o->from,
 		.lazy = o->lazy,
+		.part = o->part,
 		.ttl_ms = o->ttl_ms,
 		.strict = o->strict,
 		.run = o->keep ? 0 : run_record_number(o->run),

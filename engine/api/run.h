@@ -76,6 +76,7 @@ struct engine_run_options {
 	struct engine_list artifacts;     /* paths from the top of the project, saved after it */
 	bool no_snapshot;                 /* of a named clone */
 	bool lazy;                        /* the clone that is made: files may be read later */
+	const char *part;                 /* the same: of this directory alone; NULL: of all */
 	bool keep;                        /* the clone that is made */
 	bool strict;                      /* fsync in the clone that is made waits for the disk */
 	bool remove;                      /* the clone that is named */

@@ -377,6 +377,30 @@ static int build_layout(const struct place *at, struct err *err)
 	return r < 0 ? r : add_all_hidden(at, err);
 }
 
+/* A clone of a part lacks most directories that the caller may be in. */
+static int check_cwd(const struct place *at, struct err *err)
+{
+	const char *part = at->sight->options->part, *cwd = at->view->cwd;
+	const struct stage *s = at->stage;
+	AUTO_FREE char *there = NULL;
+	struct stat st;
+
+	if (!cwd)
+		return err_nomem(err);
+	if (!part || !path_is_below(cwd, s->project))
+		return 0;
+	if (asprintf(&there, "%s/%s", s->path, cwd + strlen(s->project)) < 0) {
+		there = NULL;
+		return err_nomem(err);
+	}
+	if (lstat(there, &st) == 0 || errno != ENOENT)
+		return 0;
+	return err_set(err, -EINVAL,
+		       "the command cannot begin in '%s': its clone has only '%s' of the project; "
+		       "name a directory of that with '--workdir'",
+		       cwd, part);
+}
+
 /* The caller's directory as the run sees it, even if it is in the clone. */
 static int choose_cwd(const struct place *at, const char *workdir, struct err *err)
 {
@@ -397,7 +421,7 @@ static int choose_cwd(const struct place *at, const char *workdir, struct err *e
 		at->view->cwd = path_clean(here, workdir);
 	else
 		at->view->cwd = TAKE_PTR(here);
-	return at->view->cwd ? 0 : err_nomem(err);
+	return check_cwd(at, err);
 }
 
 int run_view_begin(struct run_view *v, bool root, struct err *err)

@@ -147,6 +147,7 @@ static struct stage_options staging_of(const struct running *r)
 		.from = o->from,
 		.root = r->root_dir,
 		.lazy = o->lazy || o->root,
+		.part = o->part,
 		.keep = o->keep,
 		.strict = o->strict,
 		.wait = o->waits && !o->keep,

@@ -226,6 +226,7 @@ struct stage_options {
 	const char *from;  /* of this snapshot; NULL: of the project now */
 	const char *root;  /* of this directory, captured now for this clone alone; NULL: none */
 	bool lazy;         /* files of the project may be read later (docs/design/lazy.md) */
+	const char *part;  /* of the project: this directory alone; NULL: all of it */
 	bool keep;         /* the one that is made stays, under a name that people can say */
 	bool strict;       /* its fsync waits for the disk (engine_clone_options) */
 	bool wait;         /* the same, but only until stage_settle(), or the connection's end */

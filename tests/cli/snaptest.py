@@ -235,7 +235,7 @@ def help_lines(command):
         "remote": 38,
         "resolve": 30,
         "rollback": 32,
-        "run": 106,
+        "run": 107,
         "ship": 28,
         "snapshot": 26,
         "try": 93,

@@ -5,7 +5,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from snaptest import main, needs_fuse, test
+from snaptest import Skip, main, needs_fuse, test
 
 PART = "src/app"
 
@@ -448,6 +448,81 @@ def what_is_no_part_is_refused(w):
     # From a directory of the project, as any other path.
     got = w.ok("--json", "clone", "--path", "app", "-n", "q", cwd=w.project / "src").json("snap.clone/1")
     assert got["part"] == PART, got
+
+
+def can_run(w):
+    """Why no sandbox can be had here, if so."""
+    make(w)
+    if w.snap("run", "--", "true").status == 125:
+        raise Skip("no sandbox can be set up here")
+
+
+def clones(w):
+    return w.ok("--json", "list").json("snap.list/1")["clones"]
+
+
+@test
+def a_run_has_the_part_at_its_place_and_nothing_else(w):
+    can_run(w)
+    before = outside(w)
+    got = w.ok("run", "--path", PART, "--", "find", ".", "-type", "f").out.decode().split()
+    assert sorted(got) == ["./src/app/deep/er/x", "./src/app/gone", "./src/app/main.c", "./src/app/twin"], got
+    script = "pwd; ls ..; echo changed > main.c; rm gone"
+    got = w.ok("--json", "run", "--path", ".", "--", "sh", "-c", script, cwd=w.project / PART).json("snap.run/1")
+    assert got["stdout"] == f"{w.project}/{PART}\napp\n", got["stdout"]
+    changed = got["changed"]
+    assert (changed["added"], changed["modified"], changed["deleted"]) == (0, 1, 1), changed
+    assert outside(w) == before and (w.project / PART / "gone").exists()
+    assert clones(w) == []
+    # A snapshot of a part that only the run had goes with its clone.
+    assert all("part" not in s or s["part"] is None for s in w.ok("--json", "log", "--all").json("snap.log/1")["snapshots"])
+    w.ok("gc")
+    w.ok("check")
+
+
+@test
+def what_a_trial_in_a_part_changed_lands_there(w):
+    can_run(w)
+    before = outside(w)
+    script = "echo tried > app/main.c; rm app/gone; echo new > app/deep/new"
+    w.ok("try", "--path", "app", "--promote-if-ok", "--", "sh", "-c", script, cwd=w.project / "src")
+    assert outside(w) == before
+    assert (w.project / "src/app/main.c").read_text() == "tried\n"
+    assert (w.project / "src/app/deep/new").read_text() == "new\n"
+    assert not (w.project / "src/app/gone").exists()
+    assert clones(w) == []
+    w.ok("undo")
+    assert outside(w) == before and (w.project / "src/app/gone").read_text() == "goes\n"
+    # A lazy one that is kept is a clone of the part.
+    got = w.ok("--json", "run", "--path", PART, "--lazy", "--keep", "--", "sh", "-c", "echo kept > src/app/kept")
+    name = got.json("snap.run/1")["clone"]
+    assert [(c["clone"], c["part"]) for c in clones(w)] == [(name, PART)], clones(w)
+    w.ok("promote", name)
+    assert outside(w) == before and (w.project / "src/app/kept").read_text() == "kept\n"
+
+
+@test
+def runs_in_a_part_are_refused_as_clones_are(w):
+    can_run(w)
+    w.ok("clone", "-n", "named")
+    here = Path(w.ok("--json", "status", "named").json("snap.status/1")["path"])
+    ran = ["--", "sh", "-c", "echo it ran"]
+    for words, told in ((["--path", "nothing"], "'nothing' is no directory"),
+                        (["--path", "."], "whole project"), (["--path", "/etc"], "outside of the project"),
+                        (["--path", PART, "named"], "name no clone"), (["--path", PART, "--root"], "--root"),
+                        (["--path", PART, "--on", "nats://127.0.0.1:9"], "exclude each other")):
+        got = w.snap("run", *words, *ran)
+        assert got.status != 0 and told in got.err.decode() and b"it ran" not in got.out, (words, got.err)
+    got = w.snap("run", "--path", PART, *ran, cwd=here)
+    assert got.status != 0 and "in clone 'named'" in got.err.decode() and b"it ran" not in got.out, got.err
+    got = w.snap("try", "--path", PART, "--discard", *ran, cwd=here)
+    assert got.status != 0 and "not of a snapshot or a clone" in got.err.decode(), got.err
+    # Where it would begin is not in the part.
+    got = w.snap("run", "--path", f"../{PART}", *ran, cwd=w.project / "docs")
+    assert got.status != 0 and f"'{w.project}/docs'" in got.err.decode() and b"it ran" not in got.out, got.err
+    assert "only" in got.err.decode() and "--workdir" in got.err.decode(), got.err
+    w.ok("run", "--path", f"../{PART}", "--workdir", f"../{PART}", *ran, cwd=w.project / "docs")
+    assert [c["clone"] for c in clones(w)] == ["named"]
 
 
 if __name__ == "__main__":
