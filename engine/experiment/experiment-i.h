@@ -62,7 +62,7 @@ NODISCARD int arm_add_env(struct engine_arm *arm, const char *assignment, struct
 /* Complete what the caller asked for.  -EINVAL, -EEXIST or -ENOENT with a sentence. */
 NODISCARD int plan_complete(struct engine *e, struct engine_experiment *x, struct err *err);
 
-/* --- work.c -------------------------------------------------------------------------------- */
+/* --- work-state.c -------------------------------------------------------------------------- */
 
 /* An experiment that this process works on, or one inside of an arm of it, which shares the state and the time. */
 struct work {
@@ -90,17 +90,22 @@ void work_tell(struct work *w, const struct engine_arm *arm);
 /* Write down that it happened; `arm` NULL: to all of them. */
 void work_log_event(struct work *w, const char *kind, const struct engine_arm *arm);
 
-/* Of one on which nobody works: what its arms still run ends, and they begin again when it is resumed. */
-NODISCARD int work_interrupt(struct engine *e, const char *name, struct err *err);
+/* The names from the outermost arm to this one: "strip/fast". */
+void work_path(const struct work *w, const struct engine_arm *arm, char text[ENGINE_ARM_PATH_SIZE]);
 
 /* Milliseconds that are left for the whole; ENGINE_UNSAID: any number. */
 uint64_t work_left(struct work *w);
 
-/* Bring the arms of an interrupted one back to states from which they go on. */
-NODISCARD int work_recover_arms(struct work *w, struct err *err);
-
 /* End the runs of all arms at once; each arm then finds its own ended. */
 void work_cancel_runs(struct work *w);
+
+/* --- work.c -------------------------------------------------------------------------------- */
+
+/* Of one on which nobody works: what its arms still run ends, and they begin again when it is resumed. */
+NODISCARD int work_interrupt(struct engine *e, const char *name, struct err *err);
+
+/* Bring the arms of an interrupted one back to states from which they go on. */
+NODISCARD int work_recover_arms(struct work *w, struct err *err);
 
 /* Cancel what runs of it; arms that were under way begin again when it is resumed. */
 void work_interrupt_arms(struct work *w);
@@ -120,10 +125,6 @@ NODISCARD int schedule_stop(struct work *w, const char *why, struct err *err);
 
 /* What its command left is known, and the experiment inside of it is not decided. */
 bool inner_is_under_way(const struct engine_arm *arm);
-
-/* The names from the outermost arm to this one: "strip/fast". */
-void inner_path(const struct work *w, const struct engine_arm *arm,
-		char text[ENGINE_ARM_PATH_SIZE]);
 
 /* The work on what is inside of that arm. */
 struct work inner_work(struct work *w, struct engine_arm *arm);

@@ -18,16 +18,6 @@ bool inner_is_under_way(const struct engine_arm *arm)
 	return arm->n_inner > 0 && arm->state == ENGINE_ARM_RUNNING && arm->inner->created != 0;
 }
 
-void inner_path(const struct work *w, const struct engine_arm *arm, char text[ENGINE_ARM_PATH_SIZE])
-{
-	size_t len = 0;
-
-	if (*w->path != '\0')
-		len = (size_t)snprintf(text, ENGINE_ARM_PATH_SIZE, "%s/", w->path);
-	if (len < ENGINE_ARM_PATH_SIZE)
-		snprintf(text + len, ENGINE_ARM_PATH_SIZE - len, "%s", arm->name);
-}
-
 struct work inner_work(struct work *w, struct engine_arm *arm)
 {
 	struct work inside = {
@@ -39,7 +29,7 @@ struct work inner_work(struct work *w, struct engine_arm *arm)
 		.stop_fd = work_whole(w)->stop_fd,
 	};
 
-	inner_path(w, arm, inside.path);
+	work_path(w, arm, inside.path);
 	return inside;
 }
 

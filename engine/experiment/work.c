@@ -13,87 +13,6 @@
 #include "engine/experiment/experiment-i.h"
 #include "engine/find/event-i.h"
 
-/* --- telling ------------------------------------------------------------------------------- */
-
-struct work *work_whole(struct work *w)
-{
-	return w->whole ? w->whole : w;
-}
-
-void work_tell(struct work *w, const struct engine_arm *arm)
-{
-	if (w->options->tell)
-		w->options->tell(work_whole(w)->x, arm, w->options->ctx);
-}
-
-void work_log_event(struct work *w, const char *kind, const struct engine_arm *arm)
-{
-	const struct engine_experiment *x = work_whole(w)->x;
-	char path[ENGINE_ARM_PATH_SIZE];
-	struct store *store = NULL;
-	struct event ev;
-
-	if (engine_store(w->engine, STORE_READ, &store, NULL) < 0)
-		store = NULL;
-	event_begin(&ev, kind,
-		    (struct event_subject){ .project = x->project,
-					    .store = store,
-					    .clone = arm ? arm->clone : NULL,
-					    .run = arm && *arm->run ? arm->run : NULL });
-	json_set_name(ev.data, "experiment", x->name);
-	if (arm) {
-		inner_path(w, arm, path);
-		json_set_name(ev.data, "arm", path);
-		json_set_text(ev.data, "state", engine_arm_state_name(arm->state));
-		json_set_text(ev.data, "why", arm->why);
-		if (*arm->promotion != '\0')
-			json_set_text(ev.data, "receipt", arm->promotion);
-	} else {
-		json_set_uint(ev.data, "arms", x->n_arms);
-		json_set_name(ev.data, "winner", x->winner);
-		json_set_uint(ev.data, "promoted", x->n_promoted);
-		if (x->waits_for)
-			json_set_name(ev.data, "waits_for", x->waits_for);
-	}
-	event_end(&ev, w->engine->store_path);
-}
-
-/* What is saved says how much time was used, so that a death does not give it back. */
-static void count_time(struct work *w)
-{
-	const uint64_t now = engine_clock_ms();
-
-	w->x->spent_ms += now - w->started;
-	w->started = now;
-}
-
-int work_save(struct work *w, const struct engine_arm *arm, struct err *err)
-{
-	struct work *whole = work_whole(w);
-	int r;
-
-	count_time(whole);
-	whole->x->pid = getpid();
-	r = experiment_save(&whole->lock, whole->x, err);
-	if (r < 0)
-		return r;
-	if (arm && engine_arm_is_over(arm->state) && w->x->state == ENGINE_EXPERIMENT_RUNNING)
-		work_log_event(w, "experiment-arm", arm);
-	if (arm)
-		work_tell(w, arm);
-	return 0;
-}
-
-uint64_t work_left(struct work *w)
-{
-	const struct work *whole = work_whole(w);
-	const uint64_t used = whole->x->spent_ms + (engine_clock_ms() - whole->started);
-
-	if (whole->x->all_time_ms == 0)
-		return ENGINE_UNSAID;
-	return used < whole->x->all_time_ms ? whole->x->all_time_ms - used : 0;
-}
-
 /* --- the end ------------------------------------------------------------------------------- */
 
 static bool is_in_tie(const struct engine_experiment *x, const struct engine_arm *arm)
@@ -142,26 +61,6 @@ static int finish(struct work *w, struct err *err)
 		work_log_event(w, "experiment-ended", NULL);
 	work_tell(w, NULL);
 	return 0;
-}
-
-void work_cancel_runs(struct work *w)
-{
-	struct engine_arms_walk walk = engine_arms_walk(w->x);
-	AUTO_FREE const char **ids = NULL;
-	const struct engine_arm *arm;
-	size_t n = 0;
-
-	while ((arm = engine_arms_next(&walk)))
-		n += *arm->now != '\0';
-	ids = n > 0 ? calloc(n, sizeof(*ids)) : NULL;
-	if (!ids)
-		return;
-	n = 0;
-	walk = engine_arms_walk(w->x);
-	while ((arm = engine_arms_next(&walk)))
-		if (*arm->now != '\0')
-			ids[n++] = arm->now;
-	engine_run_cancel_all(w->engine, ids, n);
 }
 
 void work_interrupt_arms(struct work *w)
