@@ -194,6 +194,15 @@ static int print_result(struct invocation *inv, const struct engine_promotion *p
 	return r;
 }
 
+static void hint(struct invocation *inv, bool again, int r)
+{
+	if (r == -ENOENT && again)
+		cmd_hint_again(inv, &(struct hint_again){ .without = "continue" });
+	if (r == -ENOENT)
+		cmd_hint(inv, "list");
+	promotions_hint_lost(inv, r);
+}
+
 static int promote_run(struct invocation *inv, struct err *err)
 {
 	CLEANUP(engine_promotion_done) struct engine_promotion p = { 0 };
@@ -242,14 +251,8 @@ static int promote_run(struct invocation *inv, struct err *err)
 		return r;
 	r = engine_promote(inv->engine, &options, &p, err);
 	progress_done(inv->progress);
-	if (r == -ENOENT && args->again)
-		cmd_hint_again(inv, &(struct hint_again){ .without = "continue" });
-	if (r == -ENOENT)
-		cmd_hint(inv, "list");
-	promotions_hint_lost(inv, r);
-	if (r < 0)
-		return r;
-	return print_result(inv, &p, err);
+	hint(inv, args->again, r);
+	return r < 0 ? r : print_result(inv, &p, err);
 }
 
 static void promote_preset(void *to)

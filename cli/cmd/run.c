@@ -315,6 +315,17 @@ int run_check(const struct invocation *inv, struct err *err)
 	return r < 0 ? r : check(inv, err);
 }
 
+/* `here`: the clone that the current directory is in, or NULL. */
+static int check_here(const struct run_args *args, const char *here, struct err *err)
+{
+	if (here && args->path)
+		return err_set(err, -EINVAL,
+			       "option '--path' is for a clone that is made of the project, and "
+			       "this directory is in clone '%s'",
+			       here);
+	return 0;
+}
+
 int run_go(struct invocation *inv, struct engine_waiting **waits, struct engine_run *ret,
 	   struct err *err)
 {
@@ -333,6 +344,7 @@ int run_go(struct invocation *inv, struct engine_waiting **waits, struct engine_
 	if (r < 0)
 		return r;
 	r = check(inv, err);
+	r = r < 0 ? r : check_here(args, here, err);
 	if (r < 0)
 		return r;
 	r = join_net(&args->net, &net, err);
@@ -348,11 +360,6 @@ int run_go(struct invocation *inv, struct engine_waiting **waits, struct engine_
 	/* The snippet has come from there, and nothing is left of it. */
 	if (args->code && strcmp(args->code, "-") == 0)
 		options.in_fd = -1;
-	if (here && args->path)
-		return err_set(err, -EINVAL,
-			       "option '--path' is for a clone that is made of the project, and "
-			       "this directory is in clone '%s'",
-			       here);
 	if (here)
 		options.clone = here;
 	options.argv = (const char *const *)words.list;

@@ -497,6 +497,15 @@ static void follow_up(const struct making *m)
 		event_cloned(m->task, &m->clones);
 }
 
+/* The repositories of an image are all in it, and a part has none at its top. */
+static int prepare_git(struct making *m, struct err *err)
+{
+	if (m->project.hidden == PROJECT_IMAGE || m->options->part)
+		return 0;
+	return clone_git_prepare(m->task, &m->start, m->project.path, m->options, &m->clones,
+				 &m->git, err);
+}
+
 static int make(struct task *task, const struct engine_clone_options *options,
 		struct engine_clones *ret, struct err *err)
 {
@@ -523,11 +532,7 @@ static int make(struct task *task, const struct engine_clone_options *options,
 	r = describe(&m, err);
 	if (r < 0)
 		return r;
-	/* The repositories of an image are all in it, and a part has none at its top. */
-	r = m.project.hidden == PROJECT_IMAGE || options->part
-		? 0
-		: clone_git_prepare(task, &m.start, m.project.path, options, &m.clones, &m.git,
-				    err);
+	r = prepare_git(&m, err);
 	if (r < 0)
 		return r;
 	r = task_wanted(task, err);

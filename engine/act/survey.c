@@ -160,6 +160,21 @@ static int end_interrupted(struct task *task, const struct project *p, struct er
 	return r;
 }
 
+/* What of a machine is in no clone of it, and the store. */
+static int leave_out(struct task *task, const struct project *p,
+		     const struct survey_options *options, struct strlist *ret, struct err *err)
+{
+	int r = system_left_out(p->path, task->host->dir, options->include, ret, err);
+
+	if (r < 0)
+		return r;
+	system_tell(task, ret);
+	for (size_t i = 0; options->left_out && i < ret->n; i++)
+		if (strlist_add(options->left_out, ret->list[i]) < 0)
+			return err_nomem(err);
+	return strlist_add(ret, task->host->dir) < 0 ? err_nomem(err) : 0;
+}
+
 int survey_capture(struct task *task, const struct project *p, struct batch *b,
 		   const struct survey_options *options, struct captured *ret, struct err *err)
 {
@@ -194,15 +209,9 @@ int survey_capture(struct task *task, const struct project *p, struct batch *b,
 	};
 	int r = end_interrupted(task, p, err);
 
-	r = r < 0 ? r : system_left_out(p->path, task->host->dir, options->include, &exclude, err);
+	r = r < 0 ? r : leave_out(task, p, options, &exclude, err);
 	if (r < 0)
 		return r;
-	system_tell(task, &exclude);
-	for (size_t i = 0; options->left_out && i < exclude.n; i++)
-		if (strlist_add(options->left_out, exclude.list[i]) < 0)
-			return err_nomem(err);
-	if (strlist_add(&exclude, task->host->dir) < 0)
-		return err_nomem(err);
 	o.exclude = (const char *const *)exclude.list;
 	o.n_exclude = exclude.n;
 	r = capture_directory(b, p->path, &o, ret, err);
