@@ -43,6 +43,18 @@ static void tell_dead(const struct dead *dead, const char *log, int mounted, str
 		 dead->pid, more, log);
 }
 
+static int mount_again(struct host *h, const struct dead *dead, struct err *err)
+{
+	int n = promises_recover(h->promises, err);
+
+	if (n < 0)
+		return n;
+	n = dead->starting ? 0 : live_recover(h, err);
+	if (n > 0)
+		log_info("%d %s mounted", n, n == 1 ? "clone is" : "clones are");
+	return n;
+}
+
 int recovery_mount(struct host *h, const struct dead *dead, struct err *err)
 {
 	int n;
@@ -51,12 +63,10 @@ int recovery_mount(struct host *h, const struct dead *dead, struct err *err)
 	/* Before the changes: a snapshot to be checked goes only after the clones of its checks. */
 	stage_sweep(h);
 	unneeded_sweep(h);
-	n = promises_recover(h->promises, err);
+	n = mount_again(h, dead, err);
+	/* cowfsd ends then, and no project is to stay half changed. */
 	if (n < 0)
-		return n;
-	n = dead->starting ? 0 : live_recover(h, err);
-	if (n > 0)
-		log_info("%d %s mounted", n, n == 1 ? "clone is" : "clones are");
+		landing_recover_all(h);
 	return n;
 }
 
