@@ -38,7 +38,8 @@ int arm_warn(struct engine_arm *arm, const char *kind, const char *path, const c
 {
 	struct engine_arm_warning *one;
 
-	if (arm->n_warnings == WARNINGS_MAX)
+	/* What is said of all of it is never one too many. */
+	if (path && arm->n_warnings >= WARNINGS_MAX)
 		return 0;
 	if (!VEC_ONE_MORE(arm->warnings, arm->n_warnings))
 		return err_nomem(err);
