@@ -215,6 +215,9 @@ static bool is_worth_it(struct engine *e, const struct engine_firing *f)
 
 	if (strcmp(f->result, "nothing") == 0 || strcmp(f->result, "dropped") == 0)
 		return false;
+	/* The signature may be that of an attempt before the one that was shipped. */
+	if (*f->change != '\0')
+		return true;
 	if (*f->signature == '\0' || engine_watch_log(e, &all, &ignored) < 0)
 		return true;
 	for (size_t i = 0; i < all.n; i++) {
