@@ -15,6 +15,8 @@
 #include "snapshot/text/guard.h"
 #include "snapshot/text/kind.h"
 
+#define COUNTED_MAX (20 * VERY_LARGE_FILES) /* directories count, too */
+
 struct counting {
 	struct engine_facts *facts;
 	struct kinds *kinds;    /* owned */
@@ -170,8 +172,8 @@ static int count_files(struct engine *e, const char *clone, struct counting *c,
 		.a = o->landed ? o->promotion->before : clone,
 		.b = o->landed ? o->promotion->after : NULL,
 		.no_renames = true,
-		/* Beyond that the risk is high, whatever is in them, and a person waits for the answer. */
-		.count = !o->landed || o->promotion->changed <= VERY_LARGE_FILES,
+		/* So many that the risk is high, whatever is in them, and a person waits for the answer. */
+		.count = !o->landed || o->promotion->changed <= COUNTED_MAX,
 		.watch = o->watch,
 	};
 
