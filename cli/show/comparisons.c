@@ -81,11 +81,12 @@ static void set_file(struct json j, const struct engine_compare *c,
 		json_set_uint(one, "removed", change->removed);
 		json_set_bool(one, "binary", change->binary);
 		json_set_uint(one, "version", change->version);
-		if (hunks && has_hunks(f, i))
-			json_set_text_len(one, "hunks", (const char *)change->patch.data,
-					  change->patch.len);
-		else
+		if (hunks && has_hunks(f, i)) {
+			out_json_bytes(one, "hunks", "hunks_encoding", &change->patch);
+		} else {
 			json_set_null(one, "hunks");
+			json_set_null(one, "hunks_encoding");
+		}
 		json_set_bool(one, "cut", hunks && change->cut);
 	}
 }

@@ -1,5 +1,6 @@
 """compare: several states side by side, and whether they would merge."""
 
+import base64
 import json
 import os
 import subprocess
@@ -62,11 +63,21 @@ def hunks_of_each_side_are_told_where_they_made_different_things(w):
     assert "\n+from a\n" in hunks(got, "lines")["a"] and hunks(got, "blob") == {"a": None, "b": None}, got
     assert hunks(got, "only") == {"a": None} and set(hunks(got, "same").values()) == {None}, "nobody differs there"
     assert not any(c["cut"] for f in got["files"] for c in f["changes"]), got
-    shown = w.ok("compare", "a", "b", "--hunks").out.decode()
+    assert {c["hunks_encoding"] for f in got["files"] for c in f["changes"] if c["hunks"]} == {"utf-8"}, got
+    for name in ("a", "b"):
+        clone = w.store / "clones" / name
+        clone.joinpath("lines").write_bytes(clone.joinpath("lines").read_bytes() + b"\xe9" + name.encode() + b"\n")
+    other = compare(w, "a", "b", "--hunks")
+    [f] = [f for f in other["files"] if f["path"] == "lines"]
+    for c in f["changes"]:
+        assert c["hunks_encoding"] == "base64" and b"\xe9" in base64.b64decode(c["hunks"]), c
+    got = compare(w, "a", "b", "--hunks")
+    both = hunks(got, "hunks")
+    shown = w.ok("compare", "a", "b", "--hunks").out.decode(errors="replace")
     for side, text in both.items():
         block = "".join(f"  {side} | {line}\n" for line in text.splitlines())
         assert block in shown.split("\nhunks: merges\n")[1], shown
-    assert "hunks: merges" not in w.ok("compare", "a", "b").out.decode()
+    assert b"hunks: merges" not in w.ok("compare", "a", "b").out
     w.snap("compare", "a", "b", "--hunks", "--stat").fails(2, "exclude")
 
 
