@@ -465,6 +465,10 @@ static int experiment_run(struct invocation *inv, struct err *err)
 	const struct experiment_args *args = inv->args;
 	int page = args->html ? experiment_page_check(args->html, err) : 0;
 
+	if (page >= 0 && args->detach && args->html && strcmp(args->html, "-") == 0)
+		page = err_set(err, -EINVAL,
+			       "'--html -' needs the end of the experiment, which '--detach' does "
+			       "not wait for");
 	if (page >= 0)
 		page = page_take_stdout(inv, args->html, err);
 	if (page < 0)

@@ -137,6 +137,7 @@ def the_page_can_go_to_standard_output(w):
         shown = w.ok(*words, "--html", "-")
         assert shown.out.startswith(b"<!DOCTYPE html>") and shown.out.endswith(b"</html>\n") and shown.err, shown
         w.snap(*words, "--html", "-", "--json").fails_json(2, "E_USAGE")
+    w.snap("experiment", "--arm", "a=true", "--detach", "--html", "-").fails(2, "'--detach'")
 
 
 @live_test
