@@ -23,7 +23,7 @@ TIMED = ("--score", "time:true", "--rounds", "2")
 def take_turn(w, name):
     """Measure, as an experiment of that name would."""
     w.ok("init")
-    turn = open(w.store / "measuring", "w", encoding="ascii")
+    turn = open(w.store / "measuring", "w", encoding="utf-8")
     turn.write(name)
     turn.flush()
     fcntl.lockf(turn, fcntl.LOCK_EX)
@@ -137,7 +137,7 @@ def other_runs_are_said(w):
 
 @live_test
 def a_busy_machine_is_said(w):
-    with subprocess.Popen([sys.executable, "-c", "while True: pass"]) as busy:
+    with subprocess.Popen(["sh", "-c", "while :; do :; done"]) as busy:
         try:
             got = experiment(w, "-n", "l", "--arm", "a=echo a > a", *TIMED)
         finally:
