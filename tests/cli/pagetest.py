@@ -40,6 +40,7 @@ def plain(lines):
     for line in lines:
         for pattern, word in VARY:
             line = re.sub(pattern, word, line)
+        line = re.sub("(?<=[^ ])  +", "  ", line)  # columns are as wide as their texts
         # A machine without a cgroup for this user says so; the page does, too.
         if not line.startswith("warning: "):
             out.append(line)
