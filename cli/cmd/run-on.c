@@ -196,7 +196,7 @@ static void hint(struct invocation *inv, const struct engine_on *on, int r)
 	const struct run_args *args = inv->args;
 
 	/* What was sent may run; typed once more without its name, it would run twice. */
-	if (r < 0 && r != -EINTR && on->ticket[0] != '\0')
+	if (r < 0 && !on->cancelled && on->ticket[0] != '\0')
 		cmd_hint_again(inv, &(struct hint_again){ .option = "ticket",
 							  .value = on->ticket,
 							  .without = "ticket" });

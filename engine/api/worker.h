@@ -88,6 +88,7 @@ struct engine_on {
 	uint64_t received;             /* to here */
 	uint64_t worker_received, worker_sent;
 	uint64_t missing; /* bytes of output that did not arrive */
+	bool cancelled;   /* after a failure: the ticket is, and cannot be followed again */
 	struct buf out, err;
 	uint64_t elapsed_ms;
 };
@@ -95,8 +96,9 @@ struct engine_on {
 void engine_on_done(struct engine_on *r);
 
 /*
- * 0 however the command ended.  -EINTR: a signal came; the ticket is cancelled, and counts as that
- * everywhere.  Call from a process with one thread.
+ * 0 however the command ended, also if it had ended before a signal came.  -EINTR: a signal came; with
+ * `ret->cancelled` the ticket counts as cancelled everywhere, without it the command may still run.  Call from a
+ * process with one thread.
  */
 NODISCARD int engine_run_on(struct engine *e, const struct engine_on_options *options,
 			    struct engine_on *ret, struct err *err);

@@ -281,8 +281,9 @@ static int go(struct on *o, struct err *err)
 		r = fetch(o, err);
 	if (r == 0)
 		fill(o);
+	o->to->cancelled = o->posted.cancelled;
 	/* Until then it can be taken up again. */
-	if (r == 0 || r == -EINTR)
+	if (r == 0 || o->posted.cancelled)
 		on_note_drop(o->e, o->to->ticket);
 	return r;
 }

@@ -53,6 +53,7 @@ struct posted {
 	uint64_t next[2];       /* where its output should go on */
 	uint64_t missing;       /* bytes of output that did not arrive */
 	bool is_over;
+	bool cancelled; /* known for certain: its result says so */
 };
 
 void posted_done(struct posted *p);
@@ -70,8 +71,10 @@ NODISCARD int posted_catch_up(struct posted *p, const char *id, const struct buf
 			      struct err *err);
 
 /*
- * Post it, and follow it until it has a result.  -EINTR: the caller was asked to end, and the ticket is
- * withdrawn.  One that is there already, or was posted before, is followed and not posted twice.
+ * Post it, and follow it until it has a result.  One that is there already, or was posted before, is followed
+ * and not posted twice.  -EINTR: the caller was asked to end.  The ticket is cancelled if `p->cancelled` says so;
+ * otherwise nobody could be told, and the command may run on.  A request to end that comes after the result is
+ * too late: 0, as if none had come.
  */
 NODISCARD int posted_follow(struct posted *p, const char *id, const struct strlist *labels,
 			    const struct buf *text, struct err *err);
@@ -85,3 +88,5 @@ NODISCARD int posted_pass(struct posted *p, const struct queue_log *log, struct 
 NODISCARD int posted_take_result(struct posted *p, const struct buf *text, struct err *err);
 /* With its result known: output after the last that came. */
 void posted_count_missing(struct posted *p);
+/* With its result known, after a try to cancel it: -EINTR if that was in time, else 0. */
+NODISCARD int posted_settle(struct posted *p, struct err *err);

@@ -1,10 +1,12 @@
 /*
  * What comes of a ticket, whichever way it comes: output, who has it, and the result.
  */
+#include <errno.h>
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/log.h"
 #include "engine/worker/posted-i.h"
 
 bool posted_is_interrupted(const struct posted *p, int ms)
@@ -74,4 +76,15 @@ void posted_count_missing(struct posted *p)
 		return;
 	p->missing += res->out > p->next[0] ? res->out - p->next[0] : 0;
 	p->missing += res->err > p->next[1] ? res->err - p->next[1] : 0;
+}
+
+/* --- cancelling --------------------------------------------------------------------------- */
+
+int posted_settle(struct posted *p, struct err *err)
+{
+	p->cancelled = strcmp(p->result.outcome, RESULT_CANCELLED) == 0;
+	if (p->cancelled)
+		return err_set(err, -EINTR, "interrupted: the ticket is cancelled");
+	log_warn("interrupted too late to cancel the ticket: it has a result");
+	return 0;
 }

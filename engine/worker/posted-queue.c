@@ -70,6 +70,7 @@ static int withdraw(struct posted *p, const char *id, struct err *err)
 
 	if (r == 0)
 		r = queue_result_put(p->queue, id, &text, err);
+	p->cancelled = r > 0;
 	queue_cancel(p->queue, id);
 	if (p->place > 0)
 		queue_withdraw(p->queue, p->place);
@@ -79,10 +80,19 @@ static int withdraw(struct posted *p, const char *id, struct err *err)
 static int cancel(struct posted *p, const char *id, struct err *err)
 {
 	struct err why = { 0 };
+	int r = withdraw(p, id, &why);
 
-	if (withdraw(p, id, &why) < 0)
-		log_warn("%s: a worker may still run the command", why.msg);
-	return err_set(err, -EINTR, "interrupted: the ticket is cancelled");
+	if (r > 0)
+		return err_set(err, -EINTR, "interrupted: the ticket is cancelled");
+	/* Somebody's result was first: it counts. */
+	if (r == 0)
+		r = look(p, id, &why);
+	if (r == 0 && !p->is_over)
+		r = err_set(&why, -EPROTO, "the ticket has a result that cannot be found");
+	if (r == 0)
+		return posted_settle(p, err);
+	log_warn("%s: a worker may still run the command", why.msg);
+	return err_set(err, -EINTR, "interrupted: the ticket could not be cancelled");
 }
 
 static int follow(struct posted *p, const char *id, struct err *err)

@@ -158,8 +158,24 @@ static int converse(struct posted *p, enum ticket_mode mode, const struct buf *t
 	}
 }
 
+/* What hear() said is `r`: 0 if it is the result of this ticket. */
+static int end_with(struct posted *p, const char *id, int r, struct err *err)
+{
+	if (r == 0)
+		return err_set(err, -EPROTO, "'%s' says nothing of what came of it",
+			       p->line.place.host);
+	if (r > 0 && strcmp(p->result.ticket, id) != 0)
+		return err_set(err, -EPROTO, "'%s' answers with the result of another ticket",
+			       p->line.place.host);
+	if (r < 0)
+		return r;
+	p->is_over = true;
+	posted_count_missing(p);
+	return 0;
+}
+
 /* Over the line, or over another if that is gone. */
-static int cancel(struct posted *p, const struct buf *text, struct err *err)
+static int cancel(struct posted *p, const char *id, const struct buf *text, struct err *err)
 {
 	const bool is_open = p->line.child.pid > 0;
 	struct err why = { 0 };
@@ -175,11 +191,11 @@ static int cancel(struct posted *p, const struct buf *text, struct err *err)
 		if (r == 0)
 			r = hear(p, STOP_MS, &why);
 	}
-	if (r < 0) {
-		log_warn("%s: '%s' may still run the command", why.msg, p->line.place.host);
-		return err_set(err, -EINTR, "interrupted");
-	}
-	return err_set(err, -EINTR, "interrupted: the ticket is cancelled");
+	r = end_with(p, id, r, &why);
+	if (r == 0)
+		return posted_settle(p, err);
+	log_warn("%s: '%s' may still run the command", why.msg, p->line.place.host);
+	return err_set(err, -EINTR, "interrupted: the ticket could not be cancelled");
 }
 
 static int find(struct posted *p, const char *id, const struct buf *text, struct err *err)
@@ -193,22 +209,10 @@ static int find(struct posted *p, const char *id, const struct buf *text, struct
 static int follow(struct posted *p, const char *id, const struct strlist *labels,
 		  const struct buf *text, struct err *err)
 {
-	int r = converse(p, TICKET_RUN, text, err);
+	const int r = converse(p, TICKET_RUN, text, err);
 
 	(void)labels;
-	if (r == -EINTR)
-		return cancel(p, text, err);
-	if (r == 0)
-		return err_set(err, -EPROTO, "'%s' ran it and says nothing of it",
-			       p->line.place.host);
-	if (r > 0 && strcmp(p->result.ticket, id) != 0)
-		return err_set(err, -EPROTO, "'%s' answers with the result of another ticket",
-			       p->line.place.host);
-	if (r < 0)
-		return r;
-	p->is_over = true;
-	posted_count_missing(p);
-	return 0;
+	return r == -EINTR ? cancel(p, id, text, err) : end_with(p, id, r, err);
 }
 
 /* One that has a result does not run: what is missing is said, and then the result again. */

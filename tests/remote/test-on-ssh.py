@@ -170,6 +170,57 @@ def an_interrupt_finds_another_way_if_the_connection_is_gone(w):
         assert far.processes(b"6172") == [] and [r["outcome"] for r in far.results()] == ["cancelled"]
 
 
+def stop_sleep(far, seconds):
+    """End the `sleep` that a command there waits for."""
+    [pid] = wait_for(lambda: far.processes(seconds))
+    os.kill(pid, signal.SIGTERM)
+
+
+@test
+def an_interrupt_that_does_not_get_there_leaves_the_ticket_to_be_followed(w):
+    needs_fuse()
+    ssh = StandIn(w)
+    with Far(w, ssh) as far:
+        line = ["sh", "-c", "echo begun; sleep 6174; echo over; echo x > made; exit 4"]
+        caller = far.start(*far.words(*line))
+        assert caller.stdout.readline() == b"begun\n"
+        [ticket] = [p.name for p in (w.store / "remote" / "tickets").iterdir()]
+        ssh.faults(*["die"] * 9)
+        [serve] = far.serves()
+        os.kill(serve, signal.SIGKILL)
+        assert b"trying again" in caller.stderr.readline()
+        caller.send_signal(signal.SIGINT)
+        _, err = ended(caller, 125)
+        assert b"could not be cancelled" in err and b"'far' may still run the command" in err, err
+        assert b"is cancelled" not in err and f"run --ticket {ticket} --on ssh:far".encode() in err, err
+        ssh.faults()
+        assert far.results() == []
+        stop_sleep(far, b"6174")
+        got = far.run(*line, options=["--ticket", ticket]).ends(4)
+        assert got.out == b"begun\nover\n" and far.runs() == 1, str(got)
+        assert w.ok("show", f"run/{ticket[:12]}:made").out == b"x\n"
+        assert list((w.store / "remote" / "tickets").iterdir()) == []
+
+
+@test
+def an_interrupt_after_the_end_takes_the_result(w):
+    needs_fuse()
+    with Far(w, StandIn(w)) as far:
+        caller = far.start(*far.words("sh", "-c", "echo begun; sleep 6175; echo x > made; exit 4"))
+        assert caller.stdout.readline() == b"begun\n"
+        # It ends, and the caller does not hear of it.
+        [serve] = far.serves()
+        os.kill(serve, signal.SIGSTOP)
+        stop_sleep(far, b"6175")
+        [result] = wait_for(far.results)
+        caller.send_signal(signal.SIGINT)
+        os.kill(serve, signal.SIGKILL)
+        _, err = ended(caller, 4)
+        assert b"too late" in err and b"is cancelled" not in err and b"--ticket" not in err, err
+        assert w.ok("show", f"run/{result['ticket'][:12]}:made").out == b"x\n"
+        assert list((w.store / "remote" / "tickets").iterdir()) == []
+
+
 @test
 def a_connection_that_breaks_is_made_again_and_the_command_goes_on(w):
     needs_fuse()

@@ -131,6 +131,54 @@ def an_interrupted_caller_cancels_the_run_wherever_it_is(w):
         client.close()
 
 
+def notes(w):
+    return [p.name for p in (w.store / "remote" / "tickets").iterdir()]
+
+
+@test
+def an_interrupt_while_the_server_is_away_leaves_the_ticket_to_be_followed(w):
+    needs_fuse()
+    with Nats(w.top / "nats") as nats, Worker(w, nats, depot(w)) as worker:
+        line = ["sh", "-c", f"echo begun; sleep {HOLD}; echo over; exit 4"]
+        caller = start(w, nats, *line)
+        assert caller.stdout.readline() == b"begun\n"
+        [ticket] = notes(w)
+        nats.stop()
+        caller.send_signal(signal.SIGINT)
+        _, err = ended(caller, 125)
+        assert b"could not be cancelled" in err and b"a worker may still run the command" in err, err
+        assert b"is cancelled" not in err and f"run --ticket {ticket} --on".encode() in err, err
+        nats.start()
+        stop_sleep()
+        assert on(w, nats, *line, options=["--ticket", ticket]).ends(4).out == b"begun\nover\n"
+        done = worker.wait("done")
+        assert (done["ticket"], done["outcome"], done["attempt"]) == (ticket, "exit", 1) and notes(w) == [], done
+
+
+@test
+def an_interrupt_after_the_end_takes_the_result(w):
+    needs_fuse()
+    with Nats(w.top / "nats") as nats, Worker(w, nats, depot(w)) as worker:
+        seen = {"ended": False, "cancels": False}
+
+        def news_of_the_result(subject, words):
+            """Once it has ended, until the caller puts a result of its own."""
+            seen["cancels"] |= subject is not None and ".result." in subject
+            return seen["ended"] and not seen["cancels"] and (".result." in words[1] or str(subject).endswith("RESULTS"))
+        with Between(nats, news_of_the_result) as between:
+            caller = start(w, between, "sh", "-c", f"echo begun; sleep {HOLD}; echo x > made; exit 4")
+            assert caller.stdout.readline() == b"begun\n"
+            seen["ended"] = True
+            stop_sleep()
+            done = worker.wait("done")
+            caller.send_signal(signal.SIGINT)
+            _, err = ended(caller, 4)
+            assert seen["cancels"], "it was not too late"
+            assert b"too late" in err and b"is cancelled" not in err and b"--ticket" not in err, err
+            assert done["outcome"] == "exit" and w.ok("show", f"run/{done['ticket'][:12]}:made").out == b"x\n"
+            assert notes(w) == []
+
+
 def kill_daemon(worker):
     """kill -9 of the worker's cowfsd, and of its keeper first."""
     store = os.fsencode(worker.env["SNAPCOW_STORE"])
@@ -277,6 +325,7 @@ def a_ticket_whose_post_is_not_answered_is_posted_once_or_cancelled(w):
         with Between(nats, posted) as between:
             told = on(w, between, "sh", "-c", "echo ran > made", options=["--label", "nobody"])
             assert told.status != 0 and b"the ticket is cancelled" in told.err, str(told)
+            assert b"--ticket" not in told.err and notes(w) == [], str(told)
         client = Client(nats)
         assert client.messages("SNAPCOW_RESULTS") == 2
         with Worker(w, nats, depot(w), "--labels", "nobody", "--once", name="late") as late:
