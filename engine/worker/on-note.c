@@ -31,16 +31,22 @@ static int open_dir(struct engine *e, int *ret, struct err *err)
 	return *ret < 0 ? err_sys(err, "'%s'", path) : 0;
 }
 
+static bool is_old(int dir, const char *name)
+{
+	struct stat st;
+
+	return fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+	       st.st_mtime < time(NULL) - KEPT_S;
+}
+
 static void sweep(int dir)
 {
 	const int copy = openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	DIR *list = copy < 0 ? NULL : fdopendir(copy);
 	const struct dirent *d;
-	struct stat st;
 
 	while (list && (d = readdir(list)))
-		if (is_id(d->d_name) && fstatat(dir, d->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
-		    st.st_mtime < time(NULL) - KEPT_S)
+		if (is_id(d->d_name) && is_old(dir, d->d_name))
 			unlinkat(dir, d->d_name, 0);
 	if (list)
 		closedir(list);
@@ -75,6 +81,11 @@ int on_note_load(struct engine *e, const char *id, char **ret_state, struct buf 
 		r = fdio_read_file(dir, id, QUEUE_TICKET_MAX + 4096, &note, err);
 	if (r == -ENOENT)
 		return err_set(err, r, "this store waits for no ticket '%.80s'", id);
+	/* Nobody may remember its result by now: sent once more, it would run twice. */
+	if (r == 0 && is_old(dir, id))
+		return err_set(err, -ENOENT,
+			       "ticket %.12s is more than 8 days old: its result is no longer kept",
+			       id);
 	if (r < 0)
 		return r;
 	end = memchr(note.data, '\n', note.len);

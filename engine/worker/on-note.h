@@ -11,7 +11,7 @@
 
 NODISCARD int on_note_save(struct engine *e, const char *id, const char *state,
 			   const struct buf *text, struct err *err);
-/* -ENOENT with a sentence if there is none; *ret_state is owned. */
+/* -ENOENT with a sentence if there is none, or an old one; *ret_state is owned. */
 NODISCARD int on_note_load(struct engine *e, const char *id, char **ret_state, struct buf *ret,
 			   struct err *err);
 void on_note_drop(struct engine *e, const char *id);

@@ -197,12 +197,17 @@ bool tray_is_held(const struct tray *t, const char *id)
 
 /* --- what is old -------------------------------------------------------------------------- */
 
-static bool is_old(const struct tray *t, const char *name)
+/* A result is kept for all of the time, however long the run was. */
+static bool is_old(const struct tray *t, const char *id)
 {
+	char name[TRAY_NAME_SIZE];
 	struct stat st;
 
-	return fstatat(t->fd, name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
-	       st.st_mtime < time(NULL) - KEPT_S;
+	if (fstatat(t->fd, tray_name(id, TRAY_RESULT, name), &st, AT_SYMLINK_NOFOLLOW) < 0 &&
+	    (errno != ENOENT ||
+	     fstatat(t->fd, tray_name(id, TRAY_LOCK, name), &st, AT_SYMLINK_NOFOLLOW) < 0))
+		return false;
+	return st.st_mtime < time(NULL) - KEPT_S;
 }
 
 /* The lock file goes last: one that comes back then finds nothing, or all of it. */
@@ -224,10 +229,10 @@ void tray_sweep(const struct tray *t)
 		char id[QUEUE_ID_SIZE];
 
 		if (strlen(d->d_name) < QUEUE_ID_SIZE || d->d_name[QUEUE_ID_SIZE - 1] != '.' ||
-		    strcmp(d->d_name + QUEUE_ID_SIZE - 1, ".lock") != 0 || !is_old(t, d->d_name))
+		    strcmp(d->d_name + QUEUE_ID_SIZE - 1, ".lock") != 0)
 			continue;
 		snprintf(id, sizeof(id), "%.64s", d->d_name);
-		if (!tray_is_held(t, id))
+		if (is_old(t, id) && !tray_is_held(t, id))
 			remove_ticket(t, id);
 	}
 	if (dir)

@@ -5,7 +5,8 @@
  *   ID.out, .err  what the command wrote in that attempt
  *   ID.result     what came of it; made once, and never replaced
  *
- * Whoever follows a ticket may come and go.  Files go after 8 days, as results in a queue do after 7.
+ * Whoever follows a ticket may come and go.  Files go 8 days after the result was made (in a queue it is 7), or
+ * after the last attempt began if there is none.
  */
 #pragma once
 

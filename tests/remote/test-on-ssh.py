@@ -295,6 +295,46 @@ def a_ticket_whose_caller_has_gone_is_followed_again_and_runs_once(w):
         assert far.runs() == 2 and list(notes.iterdir()) == []
 
 
+def make_older(path, days):
+    when = path.stat().st_mtime - days * 86400
+    os.utime(path, (when, when))
+
+
+@test
+def a_ticket_that_the_far_end_may_have_forgotten_is_not_sent_again(w):
+    needs_fuse()
+    ssh = StandIn(w)
+    with Far(w, ssh) as far:
+        ssh.faults("-", "die")
+        far.run("echo", "late").fails(125, "Connection refused")
+        [note] = (w.store / "remote" / "tickets").iterdir()
+        make_older(note, 9)
+        far.run("echo", "late", options=["--ticket", note.name]).fails(125, "more than 8 days old")
+        assert far.runs() == 0
+        make_older(note, -2)
+        assert far.run("echo", "late", options=["--ticket", note.name]).ends(0).out == b"late\n"
+
+
+@test
+def a_result_is_kept_for_8_days_however_long_the_run_was(w):
+    needs_fuse()
+    with Far(w, StandIn(w)) as far:
+        def sweep():
+            far.run("true").ends(0)
+            wait_for(lambda: far.processes(b"snap-ticket") == [])
+            return {p.name for p in tray.iterdir()}
+        far.run("true").ends(0)
+        tray = Path(f"{far.store}-tickets")
+        files = set(tray.iterdir())
+        [result] = [p for p in files if p.suffix == ".result"]
+        # It began 13 days ago, and ended 7 days ago.
+        for path in files:
+            make_older(path, 7 if path == result else 13)
+        assert {p.name for p in files} <= sweep()
+        make_older(result, 2)
+        assert not {p.name for p in files} & sweep()
+
+
 def experiment(far, name, arms, *options, there=True):
     return ["--json", "experiment", "-n", name, *(["--on", far.on] if there else []),
             *(x for a in arms for x in ("--arm", a)), *options]
