@@ -12,7 +12,6 @@
 #include "base/path.h"
 
 #define DIRECTORY "remote/tickets"
-#define KEPT_S    (8 * 86400) /* as long as anybody keeps a result */
 
 static bool is_id(const char *text)
 {
@@ -31,12 +30,12 @@ static int open_dir(struct engine *e, int *ret, struct err *err)
 	return *ret < 0 ? err_sys(err, "'%s'", path) : 0;
 }
 
-static bool is_old(int dir, const char *name)
+static bool is_old(int dir, const char *name, int days)
 {
 	struct stat st;
 
 	return fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
-	       st.st_mtime < time(NULL) - KEPT_S;
+	       st.st_mtime < time(NULL) - (time_t)days * 86400;
 }
 
 static void sweep(int dir)
@@ -46,7 +45,7 @@ static void sweep(int dir)
 	const struct dirent *d;
 
 	while (list && (d = readdir(list)))
-		if (is_id(d->d_name) && is_old(dir, d->d_name))
+		if (is_id(d->d_name) && is_old(dir, d->d_name, ON_NOTE_DAYS_SSH))
 			unlinkat(dir, d->d_name, 0);
 	if (list)
 		closedir(list);
@@ -69,7 +68,7 @@ int on_note_save(struct engine *e, const char *id, const char *state, const stru
 	return fdio_replace_file(dir, id, note.data, note.len, 0600, err);
 }
 
-int on_note_load(struct engine *e, const char *id, char **ret_state, struct buf *ret,
+int on_note_load(struct engine *e, const char *id, int days, char **ret_state, struct buf *ret,
 		 struct err *err)
 {
 	CLEANUP(buf_done) struct buf note = BUF_INIT;
@@ -82,10 +81,11 @@ int on_note_load(struct engine *e, const char *id, char **ret_state, struct buf 
 	if (r == -ENOENT)
 		return err_set(err, r, "this store waits for no ticket '%.80s'", id);
 	/* Nobody may remember its result by now: sent once more, it would run twice. */
-	if (r == 0 && is_old(dir, id))
-		return err_set(err, -ENOENT,
-			       "ticket %.12s is more than 8 days old: its result is no longer kept",
-			       id);
+	if (r == 0 && is_old(dir, id, days))
+		return err_set(
+		    err, -ENOENT,
+		    "ticket %.12s is more than %d days old: its result is no longer kept", id,
+		    days);
 	if (r < 0)
 		return r;
 	end = memchr(note.data, '\n', note.len);

@@ -9,9 +9,13 @@
 #include "engine/transfer/transfer-i.h"
 #include "engine/worker/ticket.h"
 
+/* How long a result is kept at least, counted from when its ticket was sent. */
+#define ON_NOTE_DAYS_QUEUE 7
+#define ON_NOTE_DAYS_SSH   8
+
 NODISCARD int on_note_save(struct engine *e, const char *id, const char *state,
 			   const struct buf *text, struct err *err);
-/* -ENOENT with a sentence if there is none, or an old one; *ret_state is owned. */
-NODISCARD int on_note_load(struct engine *e, const char *id, char **ret_state, struct buf *ret,
-			   struct err *err);
+/* -ENOENT with a sentence if there is none, or one of more than so many days; *ret_state is owned. */
+NODISCARD int on_note_load(struct engine *e, const char *id, int days, char **ret_state,
+			   struct buf *ret, struct err *err);
 void on_note_drop(struct engine *e, const char *id);

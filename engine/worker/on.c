@@ -16,6 +16,7 @@
 #include "engine/worker/on-i.h"
 #include "engine/worker/on-note.h"
 #include "engine/worker/posted-i.h"
+#include "remote/ssh.h"
 
 #define OUTPUT_MAX ((size_t)16 << 20) /* of each stream, in a result that is not passed on */
 
@@ -148,7 +149,8 @@ static int take_up(struct on *o, struct err *err)
 {
 	CLEANUP(ticket_done) struct ticket t = { 0 };
 	char id[QUEUE_ID_SIZE];
-	int r = on_note_load(o->e, o->options->ticket, &o->pushed.state, &o->text, err);
+	const int days = ssh_is_host(o->options->queue) ? ON_NOTE_DAYS_SSH : ON_NOTE_DAYS_QUEUE;
+	int r = on_note_load(o->e, o->options->ticket, days, &o->pushed.state, &o->text, err);
 
 	if (r == 0)
 		r = ticket_decode(&o->text, &t, err);

@@ -179,6 +179,27 @@ def an_interrupt_after_the_end_takes_the_result(w):
             assert notes(w) == []
 
 
+@test
+def a_ticket_whose_result_the_queue_may_have_dropped_is_not_posted_again(w):
+    needs_fuse()
+    with Nats(w.top / "nats") as nats, Worker(w, nats, depot(w)) as worker:
+        caller = begun(w, nats)
+        caller.kill()
+        caller.communicate()
+        stop_sleep()
+        worker.wait("done")
+        [ticket] = notes(w)
+        client = Client(nats)
+        assert client.api("STREAM.INFO.SNAPCOW_RESULTS")["config"]["max_age"] == 7 * 86400 * 10**9
+        when = time.time() - 7.5 * 86400
+        os.utime(w.store / "remote" / "tickets" / ticket, (when, when))
+        line = ["sh", "-c", f"echo begun; sleep {HOLD}; echo over"]
+        on(w, nats, *line, options=["--ticket", ticket]).fails(125, "more than 7 days old")
+        os.utime(w.store / "remote" / "tickets" / ticket, (when + 86400, when + 86400))
+        assert on(w, nats, *line, options=["--ticket", ticket]).ends(0).out == b"begun\nover\n"
+        client.close()
+
+
 def kill_daemon(worker):
     """kill -9 of the worker's cowfsd, and of its keeper first."""
     store = os.fsencode(worker.env["SNAPCOW_STORE"])
