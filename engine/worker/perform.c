@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/sha256.h"
 #include "base/text.h"
 #include "engine/api/history.h"
 #include "engine/api/profile.h"
@@ -13,7 +14,7 @@
 #include "engine/find/engine-i.h"
 #include "engine/transfer/signers-i.h"
 
-#define SHORT_HEX   16 /* digits of a digest in names of ours */
+#define SHORT_HEX   32 /* digits of a digest in names of ours */
 #define PUSH_TRIES  8
 #define TAG_PREFIX  "ticket/" /* of the states that were fetched */
 #define STATES_KEPT 8
@@ -98,14 +99,27 @@ static bool find_here(struct engine *e, const char *tag, char id[ENGINE_ID_SIZE]
 	return true;
 }
 
-/* What is here came before a list of signers did, perhaps: then it is looked at again. */
-static int may_reuse(struct engine *e, const char *remote, struct err *err)
+/*
+ * All clients of a machine share one project.  The remote is part of the key, so that a client who may use one depot
+ * alone cannot start from a state of another whose digest he knows or guesses; the whole digest is, too.
+ */
+static int make_tag(const struct target *from, const char *snapshot, char **ret, struct err *err)
 {
-	CLEANUP(target_done) struct target target = { 0 };
-	int r = target_find(e, remote, &target, err);
+	char hex[SHA256_HEX_SIZE];
+	struct sha256 s;
 
-	if (r == 0)
-		r = signers_demanded(e, &target, err);
+	sha256_begin(&s);
+	sha256_add(&s, from->url, strlen(from->url));
+	sha256_add(&s, " ", 1);
+	sha256_add(&s, snapshot, strlen(snapshot));
+	return text_set(ret, err, TAG_PREFIX "%.*s", SHORT_HEX, sha256_end_hex(&s, hex));
+}
+
+/* What is here came before a list of signers did, perhaps: then it is looked at again. */
+static int may_reuse(struct engine *e, const struct target *from, struct err *err)
+{
+	const int r = signers_demanded(e, from, err);
+
 	return r < 0 ? r : r == 0;
 }
 
@@ -114,15 +128,17 @@ static int fetch(struct engine *e, const char *remote, const struct ticket *t, b
 		 char id[ENGINE_ID_SIZE], struct result *res, struct err *err)
 {
 	CLEANUP(engine_fetched_done) struct engine_fetched got = { 0 };
+	CLEANUP(target_done) struct target target = { 0 };
 	AUTO_FREE char *from = NULL, *tag = NULL;
 	struct engine_fetch_options o = { .manifest = t->snapshot };
 	int r = text_set(&from, err, "%s:%s", remote, t->name);
 
 	if (r == 0)
-		r = text_set(&tag, err, TAG_PREFIX "%.*s", SHORT_HEX,
-			     t->snapshot + sizeof("sha256:") - 1);
+		r = target_find(e, remote, &target, err);
+	if (r == 0)
+		r = make_tag(&target, t->snapshot, &tag, err);
 	if (r == 0 && !anew)
-		r = may_reuse(e, remote, err);
+		r = may_reuse(e, &target, err);
 	if (r < 0 || (r > 0 && find_here(e, tag, id)))
 		return r;
 	o.from = from;
@@ -246,7 +262,7 @@ static int push(struct engine *e, const char *remote, const struct ticket *t, co
 	CLEANUP(engine_pushed_done) struct engine_pushed pushed = { 0 };
 	AUTO_FREE char *to = NULL;
 	struct engine_push_options o = { .state = clone, .base = t->snapshot, .force = true };
-	int r = text_set(&to, err, "%s:result-%.*s", remote, 2 * SHORT_HEX, id);
+	int r = text_set(&to, err, "%s:result-%.*s", remote, SHORT_HEX, id);
 
 	if (r < 0)
 		return r;

@@ -435,9 +435,18 @@ def question(text, mode=0, path=b"/depot", attempt=0, at=(0, 0)):
     return message(TICKET, struct.pack("<II", mode, len(path)) + path + struct.pack("<QQQ", attempt, *at) + text)
 
 
-def talk(w, *messages, options=("--tickets",)):
-    p = subprocess.run([SNAP, "serve", *options, str(w.top)], env=w.env, capture_output=True, timeout=60, check=False,
-                       input=b"".join(messages))
+def ticket_text(snapshot, nonce, command=("true",)):
+    """As a client of ours writes it."""
+    limits = dict.fromkeys(("mem", "cpus_milli", "pids", "time_ms", "disk", "inodes", "fsize", "nofile", "output", "net_out"), 0)
+    return json.dumps({"schema": "snapcow.ticket/1", "snapshot": f"sha256:{snapshot}", "name": "queue-x", "remote": "ssh://far/depot",
+                       "profile": None, "command": list(command), "workdir": "", "env": [], "pass_env": [], "limits": limits,
+                       "deadline": 0, "labels": [], "experiment": None, "arm": None, "nonce": nonce * 32},
+                      separators=(",", ":")).encode() + b"\n"
+
+
+def talk(w, *messages, options=("--tickets",), inside=None, env=None):
+    p = subprocess.run([SNAP, "serve", *options, str(inside or w.top)], env={**w.env, **(env or {})}, capture_output=True, timeout=60,
+                       check=False, input=b"".join(messages))
     assert b"Sanitizer" not in p.stderr and p.returncode in (0, 13), p
     out, answers = p.stdout[8:], []
     while out:
@@ -450,11 +459,7 @@ def talk(w, *messages, options=("--tickets",)):
 @test
 def the_far_end_believes_nothing(w):
     needs_fuse()
-    # A ticket as a client of ours writes it, whose state nobody has sent.
-    ticket = (b'{"schema":"snapcow.ticket/1","snapshot":"sha256:%s","name":"queue-x","remote":"ssh://far/depot","profile":null,'
-              b'"command":["true"],"workdir":"","env":[],"pass_env":[],"limits":{"mem":0,"cpus_milli":0,"pids":0,"time_ms":0,'
-              b'"disk":0,"inodes":0,"fsize":0,"nofile":0,"output":0,"net_out":0},"deadline":0,"labels":[],"experiment":null,'
-              b'"arm":null,"nonce":"%s"}\n' % (b"ab" * 32, b"0" * 32))
+    ticket = ticket_text("ab" * 32, "0")  # whose state nobody has sent
     assert talk(w, question(ticket, 1)) == [(OK, b"")]
     # Cancelled before it began: it never runs, however often it is sent.
     [(kind, text)] = talk(w, question(ticket, 2))
@@ -476,6 +481,28 @@ def the_far_end_believes_nothing(w):
     for path in (b"/../x", b"relative", b""):
         assert [k for k, _ in talk(w, question(other.replace(b"1" * 32, b"2" * 32), path=path))] == [FAIL], path
     assert b"without --tickets" in talk(w, question(ticket), options=())[0][1]
+
+
+@test
+def a_key_cannot_start_from_states_of_another_keys_directory(w):
+    needs_fuse()
+    mine, yours = w.top / "mine", w.top / "yours"
+    with Far(w, StandIn(w)) as far:
+        for top in (mine, yours):
+            top.mkdir()
+        # The words that the client adds are a comment then, as with a forced command.
+        far.env["SNAPCOW_SSH_PROGRAM"] = f"{far.program} serve --tickets {yours} #"
+        assert far.run("cat", "README.md").ends(0).out == b"first\n"
+        index = json.loads(next(yours.rglob("index.json")).read_text())
+        there = {"HOME": str(far.home), "SNAPCOW_STORE": str(far.store)}
+        for nonce, entry in enumerate(index["manifests"]):
+            digest = entry["digest"].removeprefix("sha256:")
+            for n, known in enumerate((digest, digest[:16] + "0" * 48)):
+                ticket = ticket_text(known, "abcdef"[2 * nonce + n], ["cat", "README.md"])
+                talk(w, question(ticket), inside=mine, env=there)
+                result = json.loads(wait_for(lambda t=ticket: talk(w, question(t, 1), inside=mine, env=there)[0][1]))
+                assert result["outcome"] == "failed" and result["out"] == 0, result
+        assert far.runs() == 1
 
 
 if __name__ == "__main__":
