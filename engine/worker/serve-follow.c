@@ -284,22 +284,23 @@ static bool is_gone(const struct asked *a, uint64_t ms)
 	return true;
 }
 
-/* First the result, so that nobody begins it any more and nothing that still comes of it counts. */
+/*
+ * First the result, so that nobody begins it any more and nothing that still comes of it counts.  The process ends
+ * even if the result cannot be stored: a full disk is no reason to go on.
+ */
 int serve_cancel(struct asked *a, struct err *err)
 {
 	struct tray_holder who;
-	int r = tray_holder(&a->serve->tray, a->id, &who, err);
+	int r, put = tray_holder(&a->serve->tray, a->id, &who, err);
 
-	if (r == 0)
-		r = put_result(a, RESULT_CANCELLED, 130, NULL, who.attempt, err);
-	if (r < 0)
-		return r;
+	if (put == 0)
+		put = put_result(a, RESULT_CANCELLED, 130, NULL, who.attempt, err);
 	r = tray_signal(&a->serve->tray, a->id, SIGTERM);
 	if ((r >= 0 || r == -ESRCH) && !is_gone(a, GRACE_MS))
 		r = tray_signal(&a->serve->tray, a->id, SIGKILL);
 	if (!is_gone(a, r >= 0 ? KILLED_MS : 0))
 		return err_set(err, -EBUSY, "the process that does the ticket does not end");
-	return serve_send_result(a, err);
+	return put < 0 ? put : serve_send_result(a, err);
 }
 
 int serve_send_result(struct asked *a, struct err *err)

@@ -77,6 +77,33 @@ class Far:
         self.world.snap("-q", "stop", "--force", env={"SNAPCOW_STORE": str(self.store), "HOME": str(self.home)})
 
 
+class SmallDisk:
+    """What the far machine keeps of tickets is on a disk of its own, which can be full."""
+
+    def __init__(self, far):
+        self.dir = Path(f"{far.store}-tickets")
+
+    def fill(self):
+        with open(self.dir / "filler", "wb", buffering=0) as f:
+            try:
+                while True:
+                    f.write(b"x" * 4096)
+            except OSError:
+                pass
+
+    def free(self):
+        (self.dir / "filler").unlink()
+
+    def __enter__(self):
+        self.dir.mkdir(mode=0o700)
+        if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=256k", "tmpfs", self.dir], capture_output=True, check=False).returncode != 0:
+            raise Skip("this user cannot mount")
+        return self
+
+    def __exit__(self, *_):
+        subprocess.run(["umount", "-l", self.dir], check=False)
+
+
 def by_sshd(w, command=None):
     me = pwd.getpwuid(os.geteuid()) if os.geteuid() in (p.pw_uid for p in pwd.getpwall()) else None
     if not me or me.pw_shell.endswith(("nologin", "false")):
@@ -219,6 +246,19 @@ def an_interrupt_after_the_end_takes_the_result(w):
         assert b"too late" in err and b"is cancelled" not in err and b"--ticket" not in err, err
         assert w.ok("show", f"run/{result['ticket'][:12]}:made").out == b"x\n"
         assert list((w.store / "remote" / "tickets").iterdir()) == []
+
+
+@test
+def an_interrupt_ends_the_run_there_though_the_disk_is_full(w):
+    needs_fuse()
+    with Far(w, StandIn(w)) as far, SmallDisk(far) as disk:
+        caller = far.start(*far.words("sh", "-c", "sleep 6174; true"))
+        wait_for(lambda: far.processes(b"6174"))
+        disk.fill()
+        caller.send_signal(signal.SIGINT)
+        ended(caller, 125)
+        assert far.processes(b"6174") == [] and far.processes(b"snap-ticket") == []
+        assert far.runs() == 1 and far.results() == []
 
 
 @test
