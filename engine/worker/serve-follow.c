@@ -21,6 +21,7 @@
 #define READS_AT_ONCE 8
 #define GRACE_MS      UINT64_C(5000)  /* after SIGTERM */
 #define KILLED_MS     UINT64_C(10000) /* what a kernel under load takes to end a process */
+#define NOT_STORED    "it ended, and its result could not be stored: the disk was full"
 
 /* --- results that we write ------------------------------------------------------------------ */
 
@@ -93,12 +94,22 @@ static int perform(struct asked *a, uint64_t attempt, struct err *err)
 	return r < 0 ? r : tray_put_result(&a->serve->tray, a->id, &text, err);
 }
 
+/* A command that has run does not run again because nothing can be said of it. */
+static void put_failure(struct asked *a, const int fds[2], uint64_t attempt, const char *why)
+{
+	struct err ignored = { 0 };
+
+	if (put_result(a, RESULT_FAILED, 125, why, attempt, &ignored) < 0)
+		IGNORE_RESULT(tray_sign_over(fds, attempt, &ignored),
+			      "the line is there, and needs no room");
+}
+
 /* Nothing of the connection may stay open here, or ssh would wait for us. */
 _Noreturn static void hold(struct asked *a, const int fds[2], uint64_t attempt)
 {
 	const int none = open("/dev/null", O_RDWR | O_CLOEXEC);
 	CLEANUP(buf_done) struct buf result = BUF_INIT;
-	struct err err = { 0 }, ignored = { 0 };
+	struct err err = { 0 };
 	int r = none < 0 || dup2(none, 0) < 0 || dup2(none, 1) < 0 || dup2(none, 2) < 0 ? -EIO : 0;
 
 	setsid();
@@ -112,8 +123,7 @@ _Noreturn static void hold(struct asked *a, const int fds[2], uint64_t attempt)
 		r = perform(a, attempt, &err);
 	/* There is nobody else who could try later: whoever asks posts another ticket. */
 	if (r < 0)
-		IGNORE_RESULT(put_result(a, RESULT_FAILED, 125, err.msg, attempt, &ignored),
-			      "then the next attempt says it");
+		put_failure(a, fds, attempt, err.msg);
 	tray_sweep(&a->serve->tray);
 	_exit(0);
 }
@@ -121,21 +131,24 @@ _Noreturn static void hold(struct asked *a, const int fds[2], uint64_t attempt)
 static int start(struct asked *a, struct err *err)
 {
 	int fds[2] = { -1, -1 };
-	uint64_t attempt;
+	struct tray_holder mine;
 	pid_t pid;
-	int r = tray_claim(&a->serve->tray, a->id, fds, &attempt, err);
+	int r = tray_claim(&a->serve->tray, a->id, fds, &mine, err);
 
 	if (r <= 0)
 		return r;
-	if (attempt > ATTEMPTS_MAX)
-		r = put_result(a, RESULT_LOST, 125, "each process that did it was killed", attempt,
-			       err);
+	if (mine.pid == TRAY_OVER)
+		r = put_result(a, RESULT_FAILED, 125, NOT_STORED, mine.attempt, err);
+	else if (mine.attempt > ATTEMPTS_MAX)
+		r = put_result(a, RESULT_LOST, 125, "each process that did it was killed",
+			       mine.attempt, err);
 	else if (a->ticket.deadline > 0 && a->ticket.deadline < engine_now())
-		r = put_result(a, RESULT_EXPIRED, 125, "its deadline has passed", attempt, err);
+		r = put_result(a, RESULT_EXPIRED, 125, "its deadline has passed", mine.attempt,
+			       err);
 	else {
 		pid = fork();
 		if (pid == 0)
-			hold(a, fds, attempt);
+			hold(a, fds, mine.attempt);
 		r = pid < 0 ? err_sys(err, "making a process for a ticket") : 0;
 	}
 	cleanup_close(&fds[0]);
@@ -284,6 +297,32 @@ static bool is_gone(const struct asked *a, uint64_t ms)
 	return true;
 }
 
+static int say_busy(struct err *err)
+{
+	return err_set(err, -EBUSY, "the process that does the ticket does not end");
+}
+
+/* The process has ended, and the disk was full before that.  If it still is, nobody begins the ticket again either. */
+static int put_late(struct asked *a, struct err *err)
+{
+	int fds[2] = { -1, -1 };
+	struct tray_holder who;
+	struct err ignored = { 0 };
+	int r = tray_claim(&a->serve->tray, a->id, fds, &who, err);
+
+	if (r == 0 && tray_is_held(&a->serve->tray, a->id))
+		return say_busy(err);
+	if (r <= 0)
+		return r;
+	r = put_result(a, RESULT_CANCELLED, 130, NULL, who.attempt, err);
+	if (r < 0)
+		IGNORE_RESULT(tray_sign_over(fds, who.attempt, &ignored),
+			      "the line is there, and needs no room");
+	cleanup_close(&fds[0]);
+	cleanup_close(&fds[1]);
+	return r;
+}
+
 /*
  * First the result, so that nobody begins it any more and nothing that still comes of it counts.  The process ends
  * even if the result cannot be stored: a full disk is no reason to go on.
@@ -299,7 +338,9 @@ int serve_cancel(struct asked *a, struct err *err)
 	if ((r >= 0 || r == -ESRCH) && !is_gone(a, GRACE_MS))
 		r = tray_signal(&a->serve->tray, a->id, SIGKILL);
 	if (!is_gone(a, r >= 0 ? KILLED_MS : 0))
-		return err_set(err, -EBUSY, "the process that does the ticket does not end");
+		return say_busy(err);
+	if (put < 0)
+		put = put_late(a, err);
 	return put < 0 ? put : serve_send_result(a, err);
 }
 

@@ -64,7 +64,29 @@ int tray_result(const struct tray *t, const char *id, struct buf *ret, struct er
 	return r == -ENOENT ? 0 : r < 0 ? r : 1;
 }
 
-int tray_put_result(const struct tray *t, const char *id, const struct buf *text, struct err *err)
+static bool has_result(const struct tray *t, const char *id)
+{
+	char name[TRAY_NAME_SIZE];
+
+	return faccessat(t->fd, tray_name(id, TRAY_RESULT, name), F_OK, 0) == 0;
+}
+
+static int empty_output(const struct tray *t, const char *id, int flags, struct err *err)
+{
+	for (enum tray_file f = TRAY_OUT; f <= TRAY_ERR; f++) {
+		char name[TRAY_NAME_SIZE];
+		AUTO_CLOSE int fd =
+		    openat(t->fd, tray_name(id, f, name),
+			   O_WRONLY | O_TRUNC | O_CLOEXEC | O_NOFOLLOW | flags, 0600);
+
+		if (fd < 0)
+			return err_sys(err, "'%s/%s'", t->dir, name);
+	}
+	return 0;
+}
+
+static int store_result(const struct tray *t, const char *id, const struct buf *text,
+			struct err *err)
 {
 	char name[TRAY_NAME_SIZE], fresh[TRAY_NAME_SIZE + 16];
 	int r;
@@ -79,6 +101,20 @@ int tray_put_result(const struct tray *t, const char *id, const struct buf *text
 						      : err_sys(err, "'%s/%s'", t->dir, name);
 	unlinkat(t->fd, fresh, 0);
 	return r;
+}
+
+int tray_put_result(const struct tray *t, const char *id, const struct buf *text, struct err *err)
+{
+	struct err full = { 0 };
+	int r;
+
+	/* Nothing of one that is over goes to make room. */
+	if (has_result(t, id))
+		return 0;
+	r = store_result(t, id, text, &full);
+	if ((r == -ENOSPC || r == -EDQUOT) && empty_output(t, id, 0, &(struct err){ 0 }) == 0)
+		return store_result(t, id, text, err);
+	return r < 0 ? err_set(err, r, "%s", full.msg) : r;
 }
 
 /* --- who does it -------------------------------------------------------------------------- */
@@ -123,28 +159,13 @@ int tray_holder(const struct tray *t, const char *id, struct tray_holder *ret, s
 	return read_holder(fd, ret);
 }
 
-static int empty_output(const struct tray *t, const char *id, struct err *err)
-{
-	for (enum tray_file f = TRAY_OUT; f <= TRAY_ERR; f++) {
-		char name[TRAY_NAME_SIZE];
-		AUTO_CLOSE int fd =
-		    openat(t->fd, tray_name(id, f, name),
-			   O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
-
-		if (fd < 0)
-			return err_sys(err, "'%s/%s'", t->dir, name);
-	}
-	return 0;
-}
-
 /* What is closed after writing wakes those who wait (base/await.h): who only looks opens it for reading. */
-int tray_claim(const struct tray *t, const char *id, int ret_fds[2], uint64_t *ret_attempt,
+int tray_claim(const struct tray *t, const char *id, int ret_fds[2], struct tray_holder *ret,
 	       struct err *err)
 {
 	AUTO_CLOSE int lock = open_lock(t, id, O_RDONLY | O_CREAT);
 	AUTO_CLOSE int line = -1;
-	struct tray_holder before;
-	char name[TRAY_NAME_SIZE];
+	struct tray_holder next;
 	struct stat st;
 	int r;
 
@@ -153,20 +174,21 @@ int tray_claim(const struct tray *t, const char *id, int ret_fds[2], uint64_t *r
 	if (flock(lock, LOCK_EX | LOCK_NB) < 0)
 		return errno == EWOULDBLOCK ? 0 : err_sys(err, "a ticket in '%s'", t->dir);
 	/* It may have ended, or was swept away, since somebody looked. */
-	if (faccessat(t->fd, tray_name(id, TRAY_RESULT, name), F_OK, 0) == 0 ||
-	    fstat(lock, &st) < 0 || st.st_nlink == 0)
+	if (has_result(t, id) || fstat(lock, &st) < 0 || st.st_nlink == 0)
 		return 0;
 	line = open_lock(t, id, O_WRONLY);
 	if (line < 0)
 		return err_sys(err, "a ticket in '%s'", t->dir);
-	r = read_holder(lock, &before);
+	r = read_holder(lock, &next);
 	if (r == 0)
-		r = empty_output(t, id, err);
-	if (r == 0)
-		r = write_holder(line, 0, before.attempt + 1, err);
+		r = empty_output(t, id, O_CREAT, err);
+	if (r == 0 && next.pid != TRAY_OVER) {
+		next = (struct tray_holder){ .attempt = next.attempt + 1 };
+		r = write_holder(line, next.pid, next.attempt, err);
+	}
 	if (r < 0)
 		return r;
-	*ret_attempt = before.attempt + 1;
+	*ret = next;
 	ret_fds[0] = TAKE_FD(lock);
 	ret_fds[1] = TAKE_FD(line);
 	return 1;
@@ -175,6 +197,11 @@ int tray_claim(const struct tray *t, const char *id, int ret_fds[2], uint64_t *r
 int tray_sign(const int fds[2], uint64_t attempt, struct err *err)
 {
 	return write_holder(fds[1], getpid(), attempt, err);
+}
+
+int tray_sign_over(const int fds[2], uint64_t attempt, struct err *err)
+{
+	return write_holder(fds[1], TRAY_OVER, attempt, err);
 }
 
 int tray_signal(const struct tray *t, const char *id, int sig)

@@ -37,15 +37,20 @@ const char *tray_name(const char *id, enum tray_file file, char name[TRAY_NAME_S
 
 /* 1 and its text, or 0. */
 NODISCARD int tray_result(const struct tray *t, const char *id, struct buf *ret, struct err *err);
-/* 1: it counts, and is stored; 0: there is a result already, and this one is dropped. */
+/*
+ * 1: it counts, and is stored; 0: there is a result already, and this one is dropped.  On a full disk the output goes
+ * to make room for it.
+ */
 NODISCARD int tray_put_result(const struct tray *t, const char *id, const struct buf *text,
 			      struct err *err);
 
 /* Who does it, or did last. */
 struct tray_holder {
-	pid_t pid; /* 0: it has not begun yet */
+	pid_t pid; /* 0: it has not begun yet; TRAY_OVER: it must not begin again */
 	uint64_t attempt;
 };
+
+#define TRAY_OVER (-1)
 
 /* 0 attempts if nobody ever did. */
 NODISCARD int tray_holder(const struct tray *t, const char *id, struct tray_holder *ret,
@@ -53,12 +58,15 @@ NODISCARD int tray_holder(const struct tray *t, const char *id, struct tray_hold
 
 /*
  * Become the one that does it: 1 with the next attempt written down, its output empty, and two descriptors
- * that hold it until every copy of them is closed.  0: somebody else has it, or it has a result.
+ * that hold it until every copy of them is closed.  0: somebody else has it, or it has a result.  With the pid
+ * TRAY_OVER there is no next attempt: all that it lacks is a result.
  */
 NODISCARD int tray_claim(const struct tray *t, const char *id, int ret_fds[2],
-			 uint64_t *ret_attempt, struct err *err);
+			 struct tray_holder *ret, struct err *err);
 /* The process that has the descriptors now is this one. */
 NODISCARD int tray_sign(const int fds[2], uint64_t attempt, struct err *err);
+/* Its result cannot be stored, and it must not begin again.  Takes no room on the disk. */
+NODISCARD int tray_sign_over(const int fds[2], uint64_t attempt, struct err *err);
 
 /* A signal to whoever does it; -ESRCH: nobody. */
 NODISCARD int tray_signal(const struct tray *t, const char *id, int sig);

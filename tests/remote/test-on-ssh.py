@@ -262,6 +262,31 @@ def an_interrupt_ends_the_run_there_though_the_disk_is_full(w):
 
 
 @test
+def a_command_runs_once_though_its_result_finds_the_disk_full(w):
+    needs_fuse()
+    with Far(w, StandIn(w)) as far, SmallDisk(far) as disk:
+        # Output makes room for the result.
+        caller = far.start(*far.words("sh", "-c", "echo begun; sleep 2; exit 3"))
+        assert caller.stdout.readline() == b"begun\n"
+        disk.fill()
+        ended(caller, 3)
+        assert [r["code"] for r in far.results()] == [3] and far.runs() == 1
+        disk.free()
+        # Without any there is no result, and the ticket never begins again.
+        line = ["sh", "-c", "sleep 2.5; true"]
+        caller = far.start(*far.words(*line))
+        wait_for(lambda: far.processes(b"2.5"))
+        disk.fill()
+        _, err = ended(caller, 125)
+        assert b"No space left" in err and far.runs() == 2, (err, far.runs())
+        disk.free()
+        [ticket] = [p.name for p in (w.store / "remote" / "tickets").iterdir()]
+        got = far.run(*line, options=["--ticket", ticket])
+        assert got.status == 125 and b"its result could not be stored" in got.err, str(got)
+        assert far.runs() == 2 and sorted(r["outcome"] for r in far.results()) == ["exit", "failed"]
+
+
+@test
 def a_connection_that_breaks_is_made_again_and_the_command_goes_on(w):
     needs_fuse()
     ssh = StandIn(w)
