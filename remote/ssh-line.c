@@ -1,13 +1,15 @@
 #include "remote/ssh-line.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/cleanup.h"
-#include "base/fdio.h"
 #include "base/path.h"
+#include "base/sys.h"
 
 #define PROGRAM_VARIABLE "SNAPCOW_SSH_PROGRAM"
 #define PROGRAM          "snapcow"
@@ -63,7 +65,7 @@ int ssh_line_strange(struct ssh_line *l, struct err *err)
 
 bool ssh_line_may_pass(int r)
 {
-	return r == -ECONNRESET || r == -ECONNREFUSED || r == -EHOSTUNREACH;
+	return r == -ECONNRESET || r == -ECONNREFUSED || r == -EHOSTUNREACH || r == -ETIMEDOUT;
 }
 
 /* The other end said something that snapcow does not say. */
@@ -77,11 +79,60 @@ static int not_ours(struct ssh_line *l, const void *said, size_t len, struct err
 		       buf_str(&shown) ? buf_str(&shown) : "");
 }
 
+/* 1 if there is something to read, or the end.  Signals interrupt poll() always, and read() not with SA_RESTART. */
+static int wait_for_greeting(const struct ssh_line *l, uint64_t until)
+{
+	for (;;) {
+		struct pollfd fds[2] = { { .fd = l->child.in, .events = POLLIN },
+					 { .fd = l->stop_fd, .events = POLLIN } };
+		const uint64_t now = sys_boot_ms();
+		const int n = poll(fds, 2,
+				   l->greet_ms < 0 ? -1
+				   : now < until   ? (int)(until - now)
+						   : 0);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0)
+			return n < 0 ? -errno : -ETIMEDOUT;
+		return fds[1].revents != 0 ? -EINTR : 1;
+	}
+}
+
+/* As fdio_read(). */
+static ssize_t read_greeting(const struct ssh_line *l, char magic[STREAM_MAGIC_SIZE])
+{
+	const uint64_t until = sys_boot_ms() + (uint64_t)(l->greet_ms > 0 ? l->greet_ms : 0);
+	size_t got = 0;
+
+	while (got < STREAM_MAGIC_SIZE) {
+		const int r = wait_for_greeting(l, until);
+		const ssize_t n =
+		    r < 0 ? r : read(l->child.in, magic + got, STREAM_MAGIC_SIZE - got);
+
+		if (r < 0)
+			return r;
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0)
+			return n < 0 ? -errno : (ssize_t)got;
+		got += (size_t)n;
+	}
+	return (ssize_t)got;
+}
+
 static int greet(struct ssh_line *l, struct err *err)
 {
 	char magic[STREAM_MAGIC_SIZE];
-	const ssize_t n = fdio_read(l->child.in, magic, sizeof(magic));
+	const ssize_t n = read_greeting(l, magic);
 
+	if (n == -EINTR || n == -ETIMEDOUT)
+		ssh_line_close(l);
+	if (n == -EINTR)
+		return -EINTR;
+	if (n == -ETIMEDOUT)
+		return err_set(err, -ETIMEDOUT, "'%s' says nothing: snapcow there does not begin",
+			       l->place.host);
 	/* Also one that broke off while it greeted. */
 	if (n <= 0 || (n < STREAM_MAGIC_SIZE && memcmp(magic, STREAM_MAGIC, (size_t)n) == 0))
 		return lost(l, err);

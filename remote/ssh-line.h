@@ -12,16 +12,20 @@ struct ssh_line {
 	struct ssh_place place; /* owned; where to */
 	struct ssh_child child;
 	struct stream stream;
+	int stop_fd;  /* when it can be read, nobody waits for the greeting any more; -1: none */
+	int greet_ms; /* that the greeting may take, with whatever ssh asks a person; -1: any time */
 };
 
-#define SSH_LINE_INIT                                                     \
-	{                                                                 \
-		.child = SSH_CHILD_INIT, .stream = {.in = -1, .out = -1 } \
+#define SSH_LINE_INIT                                                                      \
+	{                                                                                  \
+		.child = SSH_CHILD_INIT, .stream = { .in = -1, .out = -1 }, .stop_fd = -1, \
+		.greet_ms = -1,                                                            \
 	}
 
 /*
  * Start `snapcow WORDS` there, unless it runs, and hear its greeting.  1 if it is new.  SNAPCOW_SSH_PROGRAM names
- * another program than snapcow.  With `stays`, SIGINT from the terminal does not end the ssh.
+ * another program than snapcow.  With `stays`, SIGINT from the terminal does not end the ssh.  -EINTR, without a
+ * sentence: `stop_fd`.  -ETIMEDOUT: `greet_ms` were over.
  */
 NODISCARD int ssh_line_open(struct ssh_line *l, const char *words, bool stays, struct err *err);
 void ssh_line_close(struct ssh_line *l); /* `place` stays */

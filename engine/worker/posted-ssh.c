@@ -17,6 +17,8 @@
 #define PATIENCE_MS  UINT64_C(60000) /* with a machine that has answered before */
 #define CANCEL_TRIES 3
 #define STOP_MS      20000 /* that the far end has to end a run */
+/* To connect, and for a person to log in: sshd itself ends that after two minutes. */
+#define GREET_MS 150000
 
 /* --- one connection ----------------------------------------------------------------------- */
 
@@ -62,6 +64,9 @@ static int ask(struct posted *p, enum ticket_mode mode, const struct buf *text, 
 					   .at = { p->next[0], p->next[1] },
 					   .text = *text };
 
+	/* Whoever cancels was asked to end already. */
+	p->line.stop_fd = mode == TICKET_CANCEL ? -1 : p->options->stop_fd;
+	p->line.greet_ms = mode == TICKET_CANCEL ? STOP_MS : GREET_MS;
 	return ticket_line_ask(&p->line, &q, err);
 }
 

@@ -332,6 +332,26 @@ def a_machine_that_cannot_be_reached_says_why_at_once(w):
 
 
 @test
+def an_interrupt_ends_the_wait_for_a_machine_that_says_nothing(w):
+    needs_fuse()
+    ssh = StandIn(w)
+    with Far(w, ssh) as far:
+        assert far.run("true").ends(0)
+        for how in (signal.SIGINT, signal.SIGTERM):
+            # The state is sent; the ticket's connection stays silent, and the cancelling one works.
+            calls = len(ssh.calls())
+            ssh.faults("-", "stay SNAP")
+            caller = far.start(*far.words("echo", "never"))
+            wait_for(lambda n=calls: len(ssh.calls()) == n + 2)
+            time.sleep(0.5)
+            began = time.monotonic()
+            caller.send_signal(how)
+            out, _ = ended(caller, 125)
+            assert out == b"" and time.monotonic() - began < 30
+        assert far.runs() == 1 and [r["outcome"] for r in far.results()].count("exit") == 1
+
+
+@test
 def a_ticket_whose_caller_has_gone_is_followed_again_and_runs_once(w):
     needs_fuse()
     ssh = StandIn(w)
