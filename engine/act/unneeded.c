@@ -20,8 +20,8 @@ struct catalog_id unneeded_of(struct host *h, const struct clone *c)
 	return base.clone ? base.parent : base.id;
 }
 
-/* host->snapshots held for writing.  1 if it is gone. */
-static int end_locked(struct host *h, const struct lazy *l, struct err *err)
+/* host->snapshots held for writing.  1 if it is gone.  Whoever halts it resumes it, and nobody else does. */
+static int end_locked(struct host *h, const struct lazy *l, bool *ret_halted, struct err *err)
 {
 	CLEANUP(forget_done) struct forget f = { .capture = l };
 	CLEANUP(batch_end_p) struct batch *b = NULL;
@@ -32,6 +32,7 @@ static int end_locked(struct host *h, const struct lazy *l, struct err *err)
 	if (r < 0 || forget_stays(&f, &l->snapshot))
 		return r < 0 ? r : 0;
 	promises_halt(h->promises, &l->snapshot);
+	*ret_halted = true;
 	r = batch_begin(h->store, &b, err);
 	r = r < 0 ? r : forget_put(&f, b, &unused, err);
 	r = r < 0 ? r : lazy_delete(b, &l->id, err);
@@ -42,12 +43,13 @@ static int end_locked(struct host *h, const struct lazy *l, struct err *err)
 static void end_one(struct host *h, const struct lazy *l)
 {
 	struct err err = { 0 };
+	bool halted = false;
 	int r;
 
 	pthread_rwlock_wrlock(&h->snapshots);
-	r = end_locked(h, l, &err);
+	r = end_locked(h, l, &halted, &err);
 	pthread_rwlock_unlock(&h->snapshots);
-	if (r != 0)
+	if (halted)
 		promises_resume(h->promises, &l->snapshot, r > 0);
 	if (r < 0)
 		log_warn("a lazy capture that nobody needs: %s, continuing with it", err.msg);

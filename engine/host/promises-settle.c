@@ -251,11 +251,17 @@ static int put_end(struct settling *s, struct err *err)
 	return r < 0 ? r : batch_commit(b, BATCH_DURABLE, err);
 }
 
-/* Its record and its snapshot may have gone while it was about to end. */
+/*
+ * host->snapshots held for writing.  Its record and its snapshot may have gone while it was about to end.  Whoever
+ * halted it has let host->snapshots go by now, and is about to say whether they have; to put the record meanwhile
+ * would bring it back.
+ */
 static bool is_unneeded(const struct promising *p)
 {
 	LOCKED(&p->all->lock);
 
+	while (p->halted && !p->unneeded)
+		pthread_cond_wait(&p->all->changed, &p->all->lock);
 	return p->unneeded;
 }
 
