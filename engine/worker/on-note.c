@@ -53,8 +53,8 @@ static void sweep(int dir)
 		close(copy);
 }
 
-int on_note_save(struct engine *e, const char *id, const char *state, const struct buf *text,
-		 struct err *err)
+int on_note_save(struct engine *e, const char *id, const char *place, const char *state,
+		 const struct buf *text, struct err *err)
 {
 	CLEANUP(buf_done) struct buf note = BUF_INIT;
 	AUTO_CLOSE int dir = -1;
@@ -62,18 +62,32 @@ int on_note_save(struct engine *e, const char *id, const char *state, const stru
 
 	if (r < 0)
 		return r;
-	if (buf_printf(&note, "%s\n", state) < 0 || buf_append(&note, text->data, text->len) < 0)
+	if (buf_printf(&note, "%s\n%s\n", place, state) < 0 ||
+	    buf_append(&note, text->data, text->len) < 0)
 		return err_nomem(err);
 	sweep(dir);
 	return fdio_replace_file(dir, id, note.data, note.len, 0600, err);
 }
 
-int on_note_load(struct engine *e, const char *id, int days, char **ret_state, struct buf *ret,
-		 struct err *err)
+/* The first line of what is left, which begins behind it then; NULL: there is none, or no memory. */
+static char *take_line(const struct buf *note, size_t *at)
 {
+	const char *from = (const char *)note->data + *at;
+	const char *end = memchr(from, '\n', note->len - *at);
+
+	if (!end)
+		return NULL;
+	*at += (size_t)(end - from) + 1;
+	return strndup(from, (size_t)(end - from));
+}
+
+int on_note_load(struct engine *e, const char *id, const char *place, int days, char **ret_state,
+		 struct buf *ret, struct err *err)
+{
+	AUTO_FREE char *sent_to = NULL;
+	size_t at = 0;
 	CLEANUP(buf_done) struct buf note = BUF_INIT;
 	AUTO_CLOSE int dir = -1;
-	const char *end;
 	int r = is_id(id) ? open_dir(e, &dir, err) : -ENOENT;
 
 	if (r == 0)
@@ -88,14 +102,15 @@ int on_note_load(struct engine *e, const char *id, int days, char **ret_state, s
 		    days);
 	if (r < 0)
 		return r;
-	end = memchr(note.data, '\n', note.len);
-	if (!end)
+	sent_to = take_line(&note, &at);
+	*ret_state = sent_to ? take_line(&note, &at) : NULL;
+	if (!*ret_state)
 		return err_set(err, -EBADMSG, "the note of ticket %s is damaged", id);
-	*ret_state = strndup((const char *)note.data, (size_t)(end - (const char *)note.data));
-	if (!*ret_state ||
-	    buf_append(ret, end + 1, note.len - (size_t)(end + 1 - (const char *)note.data)) < 0)
-		return err_nomem(err);
-	return 0;
+	/* Nobody elsewhere knows whether it has run. */
+	if (strcmp(sent_to, place) != 0)
+		return err_set(err, -EINVAL, "ticket %.12s was sent to another place: --on %s", id,
+			       sent_to);
+	return buf_append(ret, note.data + at, note.len - at) < 0 ? err_nomem(err) : 0;
 }
 
 void on_note_drop(struct engine *e, const char *id)

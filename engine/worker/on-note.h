@@ -13,9 +13,13 @@
 #define ON_NOTE_DAYS_QUEUE 7
 #define ON_NOTE_DAYS_SSH   8
 
-NODISCARD int on_note_save(struct engine *e, const char *id, const char *state,
+/* `place`: where it is sent, as --on has it. */
+NODISCARD int on_note_save(struct engine *e, const char *id, const char *place, const char *state,
 			   const struct buf *text, struct err *err);
-/* -ENOENT with a sentence if there is none, or one of more than so many days; *ret_state is owned. */
-NODISCARD int on_note_load(struct engine *e, const char *id, int days, char **ret_state,
-			   struct buf *ret, struct err *err);
+/*
+ * -ENOENT with a sentence if there is none, or one of more than so many days; -EINVAL if it was sent to another place.
+ * *ret_state is owned.
+ */
+NODISCARD int on_note_load(struct engine *e, const char *id, const char *place, int days,
+			   char **ret_state, struct buf *ret, struct err *err);
 void on_note_drop(struct engine *e, const char *id);

@@ -132,7 +132,9 @@ static int prepare(struct on *o, struct err *err)
 		r = push(o, err);
 	if (r == 0)
 		r = write_ticket(o, err);
-	return r < 0 ? r : on_note_save(o->e, o->to->ticket, o->pushed.state, &o->text, err);
+	return r < 0 ? r
+		     : on_note_save(o->e, o->to->ticket, o->options->queue, o->pushed.state,
+				    &o->text, err);
 }
 
 static bool is_same_command(const struct strlist *l, const char *const *argv)
@@ -150,7 +152,8 @@ static int take_up(struct on *o, struct err *err)
 	CLEANUP(ticket_done) struct ticket t = { 0 };
 	char id[QUEUE_ID_SIZE];
 	const int days = ssh_is_host(o->options->queue) ? ON_NOTE_DAYS_SSH : ON_NOTE_DAYS_QUEUE;
-	int r = on_note_load(o->e, o->options->ticket, days, &o->pushed.state, &o->text, err);
+	int r = on_note_load(o->e, o->options->ticket, o->options->queue, days, &o->pushed.state,
+			     &o->text, err);
 
 	if (r == 0)
 		r = ticket_decode(&o->text, &t, err);

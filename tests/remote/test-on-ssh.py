@@ -365,6 +365,8 @@ def a_ticket_whose_caller_has_gone_is_followed_again_and_runs_once(w):
         [ticket] = [p.name for p in notes.iterdir()]
         far.run("sh", "-c", "true", options=["--ticket", ticket]).fails(2, "is of another command")
         far.run(*line, options=["--ticket", "../" + ticket]).fails(125, "waits for no ticket")
+        w.snap("run", "--on", "ssh:other", "--ticket", ticket, "--", *line, env=far.env) \
+            .fails(2, "was sent to another place: --on ssh:far")
         got = far.run(*line, options=["--ticket", ticket]).ends(4)
         assert got.out == b"begun\nover\n" and far.runs() == 1, str(got)
         assert w.ok("show", f"run/{ticket[:12]}:made").out == b"x\n"
