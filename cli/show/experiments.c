@@ -258,7 +258,10 @@ static void print_rates(FILE *out, const struct engine_experiment *x)
 			rate.high * 100);
 }
 
-/* What an arm inside of another changed is told of that one, if it came so far. */
+/*
+ * Paths of an inner arm are left out: the outer arm names them, if it has come so far.  What is said of a whole arm is
+ * said however many paths there are.
+ */
 static void print_warnings(const struct invocation *inv, FILE *out,
 			   const struct engine_experiment *x)
 {
@@ -268,17 +271,16 @@ static void print_warnings(const struct invocation *inv, FILE *out,
 	size_t told = 0;
 
 	while ((arm = engine_arms_next(&walk)))
-		for (size_t k = 0; k < arm->n_warnings && told < NAMED_MAX; k++) {
+		for (size_t k = 0; k < arm->n_warnings; k++) {
 			const struct engine_arm_warning *one = &arm->warnings[k];
 
-			if (walk.level > 0 && one->path)
+			if (one->path && (walk.level > 0 || told++ >= NAMED_MAX))
 				continue;
 			fprintf(out, "%s!%s %s: ", out_style(inv, OUT_BAD),
 				out_style(inv, OUT_PLAIN), engine_arms_path(&walk, path));
 			if (one->path)
 				out_name(out, one->path);
 			fprintf(out, "%s%s\n", one->path ? ": " : "", one->detail);
-			told++;
 		}
 }
 
