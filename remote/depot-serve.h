@@ -15,7 +15,7 @@ struct depot_serve_options {
 	const char *root;
 	/*
 	 * Answer a ticket (ticket-line.h), whose message is the one that `s` got last.  `depot` is the address of the depot
-	 * here that it names; NULL: none.  1 if all is said; a failure is told to the client.  NULL: tickets are refused.
+	 * here that it names; NULL: none.  1 if all is said; the client gets the sentence of a failure.  NULL: tickets are refused.
 	 */
 	int (*ticket)(struct stream *s, const struct ticket_question *q, const char *depot,
 		      void *ctx, struct err *err);

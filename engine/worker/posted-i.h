@@ -83,7 +83,7 @@ NODISCARD int posted_follow(struct posted *p, const char *id, const struct strli
 
 /* For so long, or until we are asked to end. */
 bool posted_is_interrupted(const struct posted *p, int ms);
-/* A piece of output, or a note of who has the ticket. */
+/* A piece of output, or a note that names the worker that has the ticket. */
 NODISCARD int posted_pass(struct posted *p, const struct queue_log *log, struct err *err);
 NODISCARD int posted_take_result(struct posted *p, const struct buf *text, struct err *err);
 /* With its result known: output after the last that came. */

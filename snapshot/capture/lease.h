@@ -82,7 +82,7 @@ DEFINE_CLEANUP(struct leases *, leases_close)
 /* A lease that was set before anybody knew whether its file is to be held. */
 struct lease_trial {
 	bool is_set;     /* the descriptor has a lease */
-	bool signals;    /* whose breaks are told to the set */
+	bool signals;    /* the set hears of its breaks */
 	uint64_t doubts; /* of the set, before that */
 };
 

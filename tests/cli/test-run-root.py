@@ -384,7 +384,7 @@ def devices_are_names_and_nothing_else(w):
         assert f"{kind} {line}" in out, (line, out)
     assert not [line for line in out if line.startswith(("READ", "WROTE"))], out
     assert "2 1:3" in out and {"full", "real", "link"} <= set(out) and not {"mem", "sda", "kmsg", "third"} & set(out), out
-    # What was refused is told, what was made is not.
+    # It lists what was refused, and not what was made.
     calls = [r for r in got["refusals"] if "mknod" in str(r)]
     assert calls and len(got["refusals"]) == len(calls), got["refusals"]
     # The next run, the clone's mount on the host, and an archive show the same; nobody opens it.
