@@ -141,7 +141,7 @@ static int list_run(struct invocation *inv, struct err *err)
 	const struct list_args *args = inv->args;
 	int r;
 
-	r = engine_list(inv->engine, args->all, &clones, err);
+	r = engine_clone_list(inv->engine, args->all, &clones, err);
 	r = unborn_or(inv, r, "no clones yet", &clones.project, err);
 	if (r != 0)
 		return r < 0 ? r : CMD_OK;

@@ -121,7 +121,7 @@ static void store_all(const struct invocation *inv)
 	struct err err = { 0 };
 
 	if (engine_service(inv->engine, &service, &err) >= 0 && service.mounted > 0 &&
-	    engine_list(inv->engine, true, &clones, &err) < 0)
+	    engine_clone_list(inv->engine, true, &clones, &err) < 0)
 		log_warn("counted is what was stored before: %s, continuing", err.msg);
 }
 

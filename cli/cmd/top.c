@@ -93,7 +93,7 @@ static int take_look(struct engine *e, struct look *before, struct look *l, stru
 		before->clones = (struct engine_clones){ 0 };
 		l->listed_ms = before->listed_ms;
 	} else if (r >= 0 && l->metrics.up) {
-		r = engine_list(e, true, &l->clones, err);
+		r = engine_clone_list(e, true, &l->clones, err);
 		l->listed_ms = now_ms();
 	}
 	if (r < 0)

@@ -200,7 +200,7 @@ static int add_mirror(struct json content, const struct json_doc *doc, struct er
 }
 
 /* What stands at an address changes with every call, so nobody should keep it. */
-static int answer_resource(struct session *s, const struct pending *p, struct json_doc *doc,
+static int answer_resource(struct session *s, const struct pending_call *p, struct json_doc *doc,
 			   struct json structured, struct err *err)
 {
 	CLEANUP(rpc_answer_done) struct rpc_answer a = { 0 };
@@ -267,7 +267,7 @@ static int set_told(struct json to, void *ctx, struct err *err)
 	return set_result(to, t->doc, t->structured, err);
 }
 
-static int answer_made(struct session *s, const struct pending *p, struct json structured,
+static int answer_made(struct session *s, const struct pending_call *p, struct json structured,
 		       struct err *err)
 {
 	CLEANUP(rpc_answer_done) struct rpc_answer a = { 0 };
@@ -279,7 +279,7 @@ static int answer_made(struct session *s, const struct pending *p, struct json s
 }
 
 /* Build the result around what the command printed, or around a failure of ours. */
-static int answer_with(struct session *s, const struct pending *p, struct json_doc *doc,
+static int answer_with(struct session *s, const struct pending_call *p, struct json_doc *doc,
 		       struct json structured, struct err *err)
 {
 	CLEANUP(rpc_answer_done) struct rpc_answer a = { 0 };
@@ -296,7 +296,7 @@ static int answer_with(struct session *s, const struct pending *p, struct json_d
 	return r < 0 ? r : rpc_append(&a, s->out, err);
 }
 
-int answer_refusal(struct session *s, const struct pending *p, const char *code,
+int answer_refusal(struct session *s, const struct pending_call *p, const char *code,
 		   const char *sentence, struct err *err)
 {
 	CLEANUP(json_done) struct json_doc doc = { 0 };
@@ -306,7 +306,7 @@ int answer_refusal(struct session *s, const struct pending *p, const char *code,
 	return answer_with(s, p, &doc, j, err);
 }
 
-int answer_call(struct session *s, const struct pending *p, struct err *err)
+int answer_call(struct session *s, const struct pending_call *p, struct err *err)
 {
 	CLEANUP(json_done) struct json_doc doc = { 0 };
 	const struct buf *out = &p->call.child.out;

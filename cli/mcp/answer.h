@@ -33,10 +33,10 @@ NODISCARD int answer_prompt(struct session *s, const struct rpc_message *m, bool
 			    struct err *err);
 
 /* What a call that has ended printed. */
-NODISCARD int answer_call(struct session *s, const struct pending *p, struct err *err);
+NODISCARD int answer_call(struct session *s, const struct pending_call *p, struct err *err);
 
 /* The same for one that was not made: a result that the model can read and mend. */
-NODISCARD int answer_refusal(struct session *s, const struct pending *p, const char *code,
+NODISCARD int answer_refusal(struct session *s, const struct pending_call *p, const char *code,
 			     const char *sentence, struct err *err);
 
 /* Of a request for a call: an empty place if there are none. */

@@ -21,7 +21,7 @@ static struct json member(struct json j, const char *key)
 }
 
 /* A client that names neither form nor URL means forms. */
-static bool can_ask(const struct session *s, const struct pending *p)
+static bool can_ask(const struct session *s, const struct pending_call *p)
 {
 	const struct json capable = member(member(p->message.params, "_meta"),
 					   "io.modelcontextprotocol/clientCapabilities");
@@ -42,7 +42,7 @@ static bool says_yes(struct json answer)
 	       json_kind(content, QUESTION) == JSON_BOOL && json_get_bool(content, QUESTION);
 }
 
-enum consent consent_of(const struct session *s, const struct pending *p)
+enum consent consent_of(const struct session *s, const struct pending_call *p)
 {
 	const struct json answer = member(member(p->message.params, "inputResponses"), QUESTION);
 
@@ -64,7 +64,7 @@ bool consent_in_response(const struct rpc_message *m)
 
 /* --- asking ----------------------------------------------------------------------------- */
 
-static int parse_plan(const struct pending *p, struct json_doc *doc, struct json *ret)
+static int parse_plan(const struct pending_call *p, struct json_doc *doc, struct json *ret)
 {
 	const struct buf *out = &p->call.child.out;
 	size_t len = out->len;
@@ -85,7 +85,7 @@ static struct json planned(struct json plan)
 	return (struct json){ .doc = plan.doc };
 }
 
-bool consent_worth_asking(const struct pending *p)
+bool consent_worth_asking(const struct pending_call *p)
 {
 	CLEANUP(json_done) struct json_doc doc = { 0 };
 	struct json plan;
@@ -121,7 +121,7 @@ static int append_change(struct buf *text, struct json plan, size_t n)
 	    text_of(plan, "project"), n, n == 1 ? "path" : "paths");
 }
 
-static int append_question(struct buf *text, const struct pending *p)
+static int append_question(struct buf *text, const struct pending_call *p)
 {
 	CLEANUP(json_done) struct json_doc doc = { 0 };
 	const struct json args = p->args;
@@ -165,7 +165,7 @@ static void set_form(struct json params, const char *question)
 	json_add_text(json_set_array(schema, "required"), QUESTION);
 }
 
-int consent_ask(struct session *s, struct pending *p, struct err *err)
+int consent_ask(struct session *s, struct pending_call *p, struct err *err)
 {
 	CLEANUP(rpc_answer_done) struct rpc_answer a = { 0 };
 	CLEANUP(buf_done) struct buf question = BUF_INIT;
@@ -186,7 +186,7 @@ int consent_ask(struct session *s, struct pending *p, struct err *err)
 	return rpc_append(&a, s->out, err);
 }
 
-int consent_tell_command(struct session *s, const struct pending *p, struct err *err)
+int consent_tell_command(struct session *s, const struct pending_call *p, struct err *err)
 {
 	CLEANUP(tool_line_done) struct tool_line line = { 0 };
 	CLEANUP(buf_done) struct buf text = BUF_INIT;

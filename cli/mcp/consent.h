@@ -16,16 +16,17 @@ enum consent {
 };
 
 /* What there is of it in the request, or in how the server was started. */
-enum consent consent_of(const struct session *s, const struct pending *p);
+enum consent consent_of(const struct session *s, const struct pending_call *p);
 
 /* Did the dry run find anything that would be changed? */
-bool consent_worth_asking(const struct pending *p);
+bool consent_worth_asking(const struct pending_call *p);
 
 /* Ask the person, showing what the dry run found. */
-NODISCARD int consent_ask(struct session *s, struct pending *p, struct err *err);
+NODISCARD int consent_ask(struct session *s, struct pending_call *p, struct err *err);
 
 /* Is this answer to our question a yes? */
 bool consent_in_response(const struct rpc_message *m);
 
 /* Answer a call that nobody can be asked about: what a person would type. */
-NODISCARD int consent_tell_command(struct session *s, const struct pending *p, struct err *err);
+NODISCARD int consent_tell_command(struct session *s, const struct pending_call *p,
+				   struct err *err);

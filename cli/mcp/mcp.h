@@ -16,7 +16,7 @@
 #include "base/json.h"
 
 struct session;
-struct pending;
+struct pending_call;
 struct rpc_message;
 
 /*
@@ -30,7 +30,7 @@ struct mcp_extra {
 	int (*take)(struct session *s, struct rpc_message *m, bool modern, struct err *err);
 
 	/* The client has answered the question of a request that was kept. */
-	int (*answered)(struct session *s, struct pending *p, const struct rpc_message *m,
+	int (*answered)(struct session *s, struct pending_call *p, const struct rpc_message *m,
 			struct err *err);
 };
 

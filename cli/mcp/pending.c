@@ -5,9 +5,9 @@
 
 #include "cli/mcp/progress.h"
 
-struct pending *pending_keep(struct session *s, struct rpc_message *m, bool modern)
+struct pending_call *pending_keep(struct session *s, struct rpc_message *m, bool modern)
 {
-	struct pending *p = calloc(1, sizeof(*p));
+	struct pending_call *p = calloc(1, sizeof(*p));
 
 	if (!p)
 		return NULL;
@@ -22,13 +22,13 @@ struct pending *pending_keep(struct session *s, struct rpc_message *m, bool mode
 	return p;
 }
 
-void pending_ask(struct session *s, struct pending *p)
+void pending_ask(struct session *s, struct pending_call *p)
 {
 	snprintf(p->ask, sizeof(p->ask), "ask-%u", ++s->asked);
 	p->state = PENDING_ASK;
 }
 
-static void pending_free(struct pending *p)
+static void pending_free(struct pending_call *p)
 {
 	call_done(&p->call);
 	rpc_done(&p->message);
@@ -36,9 +36,9 @@ static void pending_free(struct pending *p)
 	free(p);
 }
 
-void pending_finish(struct session *s, struct pending *p)
+void pending_finish(struct session *s, struct pending_call *p)
 {
-	struct pending **at = &s->pending;
+	struct pending_call **at = &s->pending;
 
 	while (*at != p)
 		at = &(*at)->next;

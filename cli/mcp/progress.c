@@ -15,7 +15,7 @@ uint64_t progress_now_ms(void)
 	return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
 }
 
-void progress_begin(struct pending *p)
+void progress_begin(struct pending_call *p)
 {
 	const enum json_kind kind = json_kind(rpc_meta(&p->message), "progressToken");
 
@@ -23,7 +23,7 @@ void progress_begin(struct pending *p)
 	p->progress_ms = kind == JSON_TEXT || kind == JSON_INT ? p->began_ms + FIRST_MS : 0;
 }
 
-int progress_due(const struct pending *p)
+int progress_due(const struct pending_call *p)
 {
 	const uint64_t now = progress_now_ms();
 
@@ -33,7 +33,7 @@ int progress_due(const struct pending *p)
 }
 
 /* The last line that the command said beside its result, or how long it has been at work. */
-static void set_message(struct json params, const struct pending *p, uint64_t seconds)
+static void set_message(struct json params, const struct pending_call *p, uint64_t seconds)
 {
 	const struct buf *notes = &p->call.child.notes;
 	const char *text = (const char *)notes->data;
@@ -52,7 +52,7 @@ static void set_message(struct json params, const struct pending *p, uint64_t se
 		json_set_text(params, "message", waited);
 }
 
-int progress_tell(struct session *s, struct pending *p, struct err *err)
+int progress_tell(struct session *s, struct pending_call *p, struct err *err)
 {
 	CLEANUP(rpc_answer_done) struct rpc_answer a = { 0 };
 	const uint64_t now = progress_now_ms(), seconds = (now - p->began_ms) / 1000;

@@ -10,10 +10,10 @@
 uint64_t progress_now_ms(void); /* by a clock that nobody sets */
 
 /* The request came now. */
-void progress_begin(struct pending *p);
+void progress_begin(struct pending_call *p);
 
 /* Milliseconds until the next progress goes to the client; -1: it did not ask for any. */
-int progress_due(const struct pending *p);
+int progress_due(const struct pending_call *p);
 
 /* Tell it, if it is time. */
-NODISCARD int progress_tell(struct session *s, struct pending *p, struct err *err);
+NODISCARD int progress_tell(struct session *s, struct pending_call *p, struct err *err);

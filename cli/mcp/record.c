@@ -40,7 +40,7 @@ void record_client(struct session *s, const struct rpc_message *initialize)
 	read_client(member(initialize->params, "clientInfo"), &s->client);
 }
 
-static void set_client(struct json j, const struct session *s, const struct pending *p)
+static void set_client(struct json j, const struct session *s, const struct pending_call *p)
 {
 	struct client_info client = s->client;
 
@@ -130,7 +130,7 @@ static void set_argument(struct json j, const char *name, struct json args)
 /* --- the record ------------------------------------------------------------------------- */
 
 /* The code of a failure, which the command printed. */
-static void set_code(struct json j, const struct pending *p)
+static void set_code(struct json j, const struct pending_call *p)
 {
 	CLEANUP(json_done) struct json_doc doc = { 0 };
 	const struct buf *out = &p->call.child.out;
@@ -144,7 +144,7 @@ static void set_code(struct json j, const struct pending *p)
 	json_set_value(j, "code", member(said, "error"), "code");
 }
 
-void record_call(const struct session *s, const struct pending *p, const char *outcome)
+void record_call(const struct session *s, const struct pending_call *p, const char *outcome)
 {
 	CLEANUP(json_done) struct json_doc doc = { 0 };
 	const struct json j = json_begin(&doc);

@@ -13,4 +13,4 @@ void record_client(struct session *s, const struct rpc_message *initialize);
  * code says; or `refused`, `asked`, `cancelled`.  Contents of files are counted, not kept, and what looks
  * like a secret is masked (mask.h).
  */
-void record_call(const struct session *s, const struct pending *p, const char *outcome);
+void record_call(const struct session *s, const struct pending_call *p, const char *outcome);

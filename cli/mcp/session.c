@@ -32,7 +32,7 @@ void session_done(struct session *s)
 
 /* --- calls ------------------------------------------------------------------------------ */
 
-static int start_call(struct session *s, struct pending *p, bool plan, struct err *err)
+static int start_call(struct session *s, struct pending_call *p, bool plan, struct err *err)
 {
 	CLEANUP(tool_line_done) struct tool_line line = { 0 };
 	int r = tool_line(p->tool, p->args, &line, err);
@@ -51,7 +51,8 @@ static int start_call(struct session *s, struct pending *p, bool plan, struct er
 }
 
 /* A failure of ours to start it, or arguments that are wrong: the model can mend those. */
-static int refuse_call(struct session *s, struct pending *p, const char *sentence, struct err *err)
+static int refuse_call(struct session *s, struct pending_call *p, const char *sentence,
+		       struct err *err)
 {
 	int r = answer_refusal(s, p, "E_USAGE", sentence, err);
 
@@ -60,7 +61,7 @@ static int refuse_call(struct session *s, struct pending *p, const char *sentenc
 	return r;
 }
 
-static int begin_call(struct session *s, struct pending *p, struct err *err)
+static int begin_call(struct session *s, struct pending_call *p, struct err *err)
 {
 	struct err why = { 0 };
 	const bool writes = tool_writes_project(p->tool, p->args);
@@ -86,7 +87,7 @@ static int call_tool(struct session *s, struct rpc_message *m, bool modern, stru
 {
 	const char *name = json_text_if(m->params, "name");
 	const struct tool *tool = name ? tool_find(name) : NULL;
-	struct pending *p;
+	struct pending_call *p;
 
 	if (!tool || !tool_is_offered(s->options, tool))
 		return response_error(s, m->top, RPC_INVALID_PARAMS,
@@ -110,7 +111,7 @@ static int read_resource(struct session *s, struct rpc_message *m, bool modern, 
 	CLEANUP(json_done) struct json_doc doc = { 0 };
 	struct json args = json_begin(&doc);
 	const struct tool *tool = uri ? resource_find(uri, args) : NULL;
-	struct pending *p;
+	struct pending_call *p;
 
 	if (uri && strncmp(uri, "ui:", 3) == 0)
 		return answer_page(s, m, modern, err);
@@ -133,7 +134,7 @@ static int take_task(struct session *s, struct rpc_message *m, struct err *err)
 	const struct json args = json_begin(&doc);
 	const struct tool *tool;
 	enum task_act act;
-	struct pending *p;
+	struct pending_call *p;
 	int r = task_begin(s, m, &act, &tool, args, err);
 
 	if (r <= 0)
@@ -150,7 +151,7 @@ static int take_task(struct session *s, struct rpc_message *m, struct err *err)
 }
 
 /* The dry run has ended: is there anything to ask for? */
-static int finish_plan(struct session *s, struct pending *p, struct err *err)
+static int finish_plan(struct session *s, struct pending_call *p, struct err *err)
 {
 	int r;
 
@@ -171,7 +172,7 @@ static int finish_plan(struct session *s, struct pending *p, struct err *err)
 int session_step(struct session *s, struct err *err)
 {
 	struct buf *const out = s->out;
-	struct pending *p, *next;
+	struct pending_call *p, *next;
 	int r = 0;
 
 	buf_done(&s->unheard);
@@ -201,7 +202,7 @@ int session_timeout(const struct session *s)
 {
 	int least = -1;
 
-	for (const struct pending *p = s->pending; p; p = p->next) {
+	for (const struct pending_call *p = s->pending; p; p = p->next) {
 		const int ms = p->tool ? progress_due(p) : -1;
 
 		if (ms >= 0 && (least < 0 || ms < least))
@@ -212,7 +213,7 @@ int session_timeout(const struct session *s)
 
 bool session_owes(const struct session *s, const struct buf *out)
 {
-	for (const struct pending *p = s->pending; p; p = p->next)
+	for (const struct pending_call *p = s->pending; p; p = p->next)
 		if (!out || p->out == out)
 			return true;
 	return false;
@@ -220,7 +221,7 @@ bool session_owes(const struct session *s, const struct buf *out)
 
 void session_forget(struct session *s, const struct buf *out)
 {
-	for (struct pending *p = s->pending; p; p = p->next)
+	for (struct pending_call *p = s->pending; p; p = p->next)
 		if (p->out == out)
 			p->out = &s->unheard;
 	if (s->out == out)
@@ -229,7 +230,7 @@ void session_forget(struct session *s, const struct buf *out)
 
 /* --- messages --------------------------------------------------------------------------- */
 
-static void cancel_pending(struct session *s, struct pending *p)
+static void cancel_pending(struct session *s, struct pending_call *p)
 {
 	char run[JOB_ID_MAX];
 
@@ -249,7 +250,7 @@ void session_cancel_all(struct session *s)
 
 static void cancel(struct session *s, const struct rpc_message *m)
 {
-	for (struct pending *p = s->pending; p; p = p->next) {
+	for (struct pending_call *p = s->pending; p; p = p->next) {
 		if (!json_equal(m->params, "requestId", p->message.top, "id"))
 			continue;
 		cancel_pending(s, p);
@@ -258,7 +259,7 @@ static void cancel(struct session *s, const struct rpc_message *m)
 }
 
 /* The person has answered the question about that call. */
-static int take_decision(struct session *s, struct pending *p, bool agrees, struct err *err)
+static int take_decision(struct session *s, struct pending_call *p, bool agrees, struct err *err)
 {
 	struct err why = { 0 };
 
@@ -275,7 +276,7 @@ static int take_response(struct session *s, const struct rpc_message *m, struct 
 	const char *id = json_text_if(m->top, "id");
 	int r;
 
-	for (struct pending *p = s->pending; id && p; p = p->next) {
+	for (struct pending_call *p = s->pending; id && p; p = p->next) {
 		if (p->state != PENDING_ASK || strcmp(p->ask, id) != 0)
 			continue;
 		s->out = p->out;
@@ -289,7 +290,7 @@ static int take_response(struct session *s, const struct rpc_message *m, struct 
 
 int session_end_listening(struct session *s, struct err *err)
 {
-	struct pending *p, *next;
+	struct pending_call *p, *next;
 	int r = 0;
 
 	for (p = s->pending; r >= 0 && p; p = next) {
@@ -368,7 +369,7 @@ size_t session_count(const struct session *s)
 {
 	size_t n = s->watch.fd >= 0;
 
-	for (const struct pending *p = s->pending; p; p = p->next)
+	for (const struct pending_call *p = s->pending; p; p = p->next)
 		n += 2;
 	return n;
 }
@@ -379,7 +380,7 @@ size_t session_poll(const struct session *s, struct pollfd *fds, size_t max)
 
 	if (s->watch.fd >= 0 && n < max)
 		fds[n++] = (struct pollfd){ .fd = s->watch.fd, .events = POLLIN };
-	for (const struct pending *p = s->pending; p && n + 2 <= max; p = p->next)
+	for (const struct pending_call *p = s->pending; p && n + 2 <= max; p = p->next)
 		n += call_poll(&p->call, fds + n);
 	return n;
 }

@@ -18,8 +18,8 @@
 enum task_act { TASK_NONE, TASK_GET, TASK_UPDATE, TASK_CANCEL };
 
 /* A request that is not answered yet. */
-struct pending {
-	struct pending *next;
+struct pending_call {
+	struct pending_call *next;
 	struct rpc_message message; /* owned */
 	struct buf *out;            /* where its lines go; borrowed */
 	bool modern;
@@ -46,17 +46,17 @@ struct client_info {
 
 struct session {
 	const struct mcp_options *options;
-	bool modern_only;          /* its transport has seen that it is of the newer era */
-	bool rejected;             /* the last request was no request of either era */
-	const char *legacy;        /* the version that a handshake chose; NULL: there was none */
-	bool legacy_can_ask;       /* its client can ask a person */
-	struct client_info client; /* what it said in a handshake */
-	struct pending *pending;   /* owned */
-	struct buf *out;           /* lines for the client, for what comes now; borrowed */
-	struct buf unheard;        /* lines that nobody waits for any more */
-	unsigned asked;            /* questions so far */
-	struct watch watch;        /* of the store, once somebody subscribed */
-	unsigned revived;          /* how often it was started again since it said something */
+	bool modern_only;             /* its transport has seen that it is of the newer era */
+	bool rejected;                /* the last request was no request of either era */
+	const char *legacy;           /* the version that a handshake chose; NULL: there was none */
+	bool legacy_can_ask;          /* its client can ask a person */
+	struct client_info client;    /* what it said in a handshake */
+	struct pending_call *pending; /* owned */
+	struct buf *out;              /* lines for the client, for what comes now; borrowed */
+	struct buf unheard;           /* lines that nobody waits for any more */
+	unsigned asked;               /* questions so far */
+	struct watch watch;           /* of the store, once somebody subscribed */
+	unsigned revived;             /* how often it was started again since it said something */
 	struct strlist subscribed; /* addresses that a client of the older era wants to hear of */
 };
 

@@ -93,7 +93,7 @@ int subscribe_take(struct session *s, const struct rpc_message *m, bool add, str
 	return rpc_append(&a, s->out, err);
 }
 
-static int notify(struct buf *out, const char *uri, const struct pending *p, struct err *err)
+static int notify(struct buf *out, const char *uri, const struct pending_call *p, struct err *err)
 {
 	CLEANUP(rpc_answer_done) struct rpc_answer a = { 0 };
 	const struct json params = rpc_notify(&a, "notifications/resources/updated");
@@ -150,12 +150,12 @@ int subscribe_listen(struct session *s, struct rpc_message *m, struct err *err)
 	return rpc_append(&a, s->out, err);
 }
 
-static bool listens(const struct pending *p)
+static bool listens(const struct pending_call *p)
 {
 	return !p->tool && p->modern && is_same(p->message.method, "subscriptions/listen");
 }
 
-static int tell_listener(const struct change *c, const struct pending *p, struct err *err)
+static int tell_listener(const struct change *c, const struct pending_call *p, struct err *err)
 {
 	const struct json list = wanted(&p->message);
 	int r = 0;
@@ -177,7 +177,7 @@ static int tell_all(struct session *s, const struct change *c, struct err *err)
 	for (size_t i = 0; r >= 0 && i < s->subscribed.n; i++)
 		if (concerns(c, s->subscribed.list[i]))
 			r = notify(s->out, s->subscribed.list[i], NULL, err);
-	for (const struct pending *p = s->pending; r >= 0 && p; p = p->next)
+	for (const struct pending_call *p = s->pending; r >= 0 && p; p = p->next)
 		if (listens(p))
 			r = tell_listener(c, p, err);
 	return r;
@@ -185,7 +185,7 @@ static int tell_all(struct session *s, const struct change *c, struct err *err)
 
 static bool is_wanted(const struct session *s)
 {
-	for (const struct pending *p = s->pending; p; p = p->next)
+	for (const struct pending_call *p = s->pending; p; p = p->next)
 		if (listens(p))
 			return true;
 	return s->subscribed.n > 0;

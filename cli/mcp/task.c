@@ -81,7 +81,7 @@ int task_begin(struct session *s, const struct rpc_message *m, enum task_act *re
 	return 1;
 }
 
-bool task_is_made(const struct pending *p, struct json structured)
+bool task_is_made(const struct pending_call *p, struct json structured)
 {
 	const char *status = json_text_if(structured, "status");
 
@@ -104,7 +104,7 @@ void task_set(struct json to, struct json structured)
 	json_set_int(to, "pollIntervalMs", POLL_MS);
 }
 
-int task_answer(struct session *s, const struct pending *p, struct json structured,
+int task_answer(struct session *s, const struct pending_call *p, struct json structured,
 		int (*result)(struct json to, void *ctx, struct err *err), void *ctx,
 		struct err *err)
 {

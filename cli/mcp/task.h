@@ -27,12 +27,12 @@ NODISCARD int task_begin(struct session *s, const struct rpc_message *m, enum ta
 NODISCARD int task_may_listen(struct session *s, const struct rpc_message *m, struct err *err);
 
 /* Does the call end with a task instead of what the tool answered? */
-bool task_is_made(const struct pending *p, struct json structured);
+bool task_is_made(const struct pending_call *p, struct json structured);
 
 /* The members of the task that a run is. */
 void task_set(struct json to, struct json structured);
 
 /* Answer a method of the extension; `result` fills an object with the result of the tool. */
-NODISCARD int task_answer(struct session *s, const struct pending *p, struct json structured,
+NODISCARD int task_answer(struct session *s, const struct pending_call *p, struct json structured,
 			  int (*result)(struct json to, void *ctx, struct err *err), void *ctx,
 			  struct err *err);

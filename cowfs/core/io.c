@@ -21,7 +21,7 @@
 static uint8_t zeros[LAYER_IO_MAX];
 
 /* What an answer points into. */
-struct held {
+struct lent {
 	size_t n;
 	struct piece *pieces;          /* in the same memory */
 	const struct cached **objects; /* by piece; NULL where none is needed */
@@ -29,10 +29,10 @@ struct held {
 	void *peeked; /* owned; bytes of a file that is still promised, or NULL */
 };
 
-static struct held *held_new(size_t max)
+static struct lent *lent_new(size_t max)
 {
 	const size_t each = sizeof(struct piece) + sizeof(struct cached *) + sizeof(struct iovec);
-	struct held *h = calloc(1, sizeof(*h) + max * each);
+	struct lent *h = calloc(1, sizeof(*h) + max * each);
 
 	if (!h)
 		return NULL;
@@ -42,7 +42,7 @@ static struct held *held_new(size_t max)
 	return h;
 }
 
-static void held_reset(struct held *h)
+static void lent_reset(struct lent *h)
 {
 	for (size_t i = 0; i < h->n; i++) {
 		block_unref(h->pieces[i].block);
@@ -52,23 +52,23 @@ static void held_reset(struct held *h)
 	h->n = 0;
 }
 
-static void held_free(struct held *h)
+static void lent_free(struct lent *h)
 {
 	if (!h)
 		return;
-	held_reset(h);
+	lent_reset(h);
 	free(h->peeked);
 	free(h);
 }
-DEFINE_CLEANUP(struct held *, held_free)
+DEFINE_CLEANUP(struct lent *, lent_free)
 
 void layer_bytes_done(struct layer_bytes *b)
 {
-	held_free(b->held);
+	lent_free(b->held);
 	*b = (struct layer_bytes){ 0 };
 }
 
-static int map_bytes(struct op *op, uint64_t id, uint64_t off, size_t len, struct held *h)
+static int map_bytes(struct op *op, uint64_t id, uint64_t off, size_t len, struct lent *h)
 {
 	struct node *n;
 	int r;
@@ -81,7 +81,7 @@ static int map_bytes(struct op *op, uint64_t id, uint64_t off, size_t len, struc
 }
 
 static int find_bytes(struct layer *l, const struct layer_call *call, uint64_t id, uint64_t off,
-		      size_t len, struct held *h, struct err *err)
+		      size_t len, struct lent *h, struct err *err)
 {
 	CLEANUP(op_end) struct op op = op_begin(l, call, err);
 	int r;
@@ -118,7 +118,7 @@ static int fetch_chunk(struct layer *l, const struct layer_call *call, const str
 	return r < 0 ? r : check_chunk(p, *ret, err);
 }
 
-static int fetch_bytes(struct layer *l, const struct layer_call *call, struct held *h,
+static int fetch_bytes(struct layer *l, const struct layer_call *call, struct lent *h,
 		       struct layer_bytes *ret, struct err *err)
 {
 	int r;
@@ -169,7 +169,7 @@ static int find_promise(struct layer *l, uint64_t id, uint64_t off, struct objec
  * which the file was as it is promised.
  */
 static int peek_bytes(struct layer *l, const struct layer_call *call, uint64_t id, uint64_t off,
-		      size_t len, struct held *h, struct layer_bytes *ret)
+		      size_t len, struct lent *h, struct layer_bytes *ret)
 {
 	struct object_id promise;
 	ssize_t n;
@@ -192,12 +192,12 @@ static int peek_bytes(struct layer *l, const struct layer_call *call, uint64_t i
 int layer_read(struct layer *l, const struct layer_call *call, uint64_t node, uint64_t off,
 	       size_t len, struct layer_bytes *ret, struct err *err)
 {
-	CLEANUP(held_free_p) struct held *h = NULL;
+	CLEANUP(lent_free_p) struct lent *h = NULL;
 	int r;
 
 	if (len > LAYER_IO_MAX)
 		len = LAYER_IO_MAX;
-	h = held_new(FILE_PIECES(len));
+	h = lent_new(FILE_PIECES(len));
 	if (!h)
 		return -ENOMEM;
 	r = peek_bytes(l, call, node, off, len, h, ret);
@@ -207,7 +207,7 @@ int layer_read(struct layer *l, const struct layer_call *call, uint64_t node, ui
 		return r < 0 ? r : 0;
 	/* Twice: a chunk may have been replaced and swept between looking and fetching. */
 	for (int tries = 0; tries < 2; tries++) {
-		held_reset(h);
+		lent_reset(h);
 		r = find_bytes(l, call, node, off, len, h, err);
 		if (r < 0)
 			return r;

@@ -70,7 +70,7 @@ struct node {
 	struct object_id xattrs; /* as stored */
 	struct buf *new_xattrs;  /* owned; the set if it is not stored; may be empty */
 	uint64_t changed;        /* the generation it last changed in */
-	struct kept *kept;       /* owned; what is pinned in the store for it, or NULL */
+	struct node_pins *kept;  /* owned; what is pinned in the store for it, or NULL */
 	struct node *next_stray, **stray_at;      /* on layer->strays, or NULL */
 	struct node *next_dropped, *next_emptied; /* rollback.c */
 

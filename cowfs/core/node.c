@@ -113,12 +113,12 @@ int node_from_entry(struct layer *l, const struct tree_entry *e, struct node **r
 
 /* --- letting go ------------------------------------------------------------------------- */
 
-struct kept {
+struct node_pins {
 	struct object_ref list[2]; /* its content and its attributes */
 	size_t n;
 };
 
-static void keep_object(struct layer *l, struct kept *k, enum object_kind kind,
+static void keep_object(struct layer *l, struct node_pins *k, enum object_kind kind,
 			const struct object_id *id)
 {
 	if (store_pin(layers_store(l->all), kind, id, NULL) >= 0)
@@ -130,7 +130,7 @@ void node_keep(struct layer *l, struct node *n)
 	const struct content *c = S_ISREG(n->mode) ? &n->file.base : NULL;
 	const bool has_content = c && c->form != CONTENT_HOLE && c->form != CONTENT_LAZY;
 	const bool has_xattrs = !object_id_is_zero(&n->xattrs);
-	struct kept *k;
+	struct node_pins *k;
 
 	if (!has_content && !has_xattrs)
 		return;

@@ -4,7 +4,7 @@
 #include "base/vec.h"
 #include "cowfs/store/batch-i.h"
 
-void pending_unref(struct store *s, struct pending *p)
+void pending_object_unref(struct store *s, struct pending_object *p)
 {
 	if (--p->refs > 0)
 		return;
@@ -13,12 +13,12 @@ void pending_unref(struct store *s, struct pending *p)
 	free(p);
 }
 
-void batch_let_go(struct batch *b, struct pending *p)
+void batch_let_go(struct batch *b, struct pending_object *p)
 {
 	/* The address of this batch may be another's one day. */
 	if (p->last == b)
 		p->last = NULL;
-	pending_unref(b->store, p);
+	pending_object_unref(b->store, p);
 }
 
 void batches_keep(struct store *s, struct marks *m)
@@ -33,7 +33,7 @@ void batches_keep(struct store *s, struct marks *m)
 }
 
 /* lock held */
-static int hold(struct batch *b, struct pending *p)
+static int hold(struct batch *b, struct pending_object *p)
 {
 	if (p->last == b)
 		return 0;
@@ -69,7 +69,7 @@ int batch_touch_found(struct batch *b, struct row row, uint64_t gcs_ended)
 }
 
 /* lock held */
-static int hold_and_ref(struct batch *b, struct pending *p)
+static int hold_and_ref(struct batch *b, struct pending_object *p)
 {
 	if (hold(b, p) < 0)
 		return -ENOMEM;
@@ -77,7 +77,7 @@ static int hold_and_ref(struct batch *b, struct pending *p)
 	return 0;
 }
 
-int batch_take_pending(struct batch *b, const struct object_ref *key, struct pending **ret,
+int batch_take_pending(struct batch *b, const struct object_ref *key, struct pending_object **ret,
 		       uint64_t *ret_gcs_ended)
 {
 	struct store *s = b->store;
@@ -93,16 +93,16 @@ int batch_take_pending(struct batch *b, const struct object_ref *key, struct pen
 }
 
 int batch_make_pending(struct batch *b, const struct object_ref *key, const struct buf *packed,
-		       struct pending **ret)
+		       struct pending_object **ret)
 {
 	struct store *s = b->store;
-	AUTO_FREE struct pending *p = malloc(sizeof(*p) + packed->len);
+	AUTO_FREE struct pending_object *p = malloc(sizeof(*p) + packed->len);
 	void *there = NULL;
 	int r;
 
 	if (!p)
 		return -ENOMEM;
-	*p = (struct pending){ .what = *key, .len = packed->len };
+	*p = (struct pending_object){ .what = *key, .len = packed->len };
 	memcpy(p->packed, packed->data, p->len);
 
 	pthread_mutex_lock(&s->lock);
@@ -122,7 +122,7 @@ int batch_make_pending(struct batch *b, const struct object_ref *key, const stru
 	return r;
 }
 
-void batch_settle(struct batch *b, struct pending **stored, const struct row *rows, size_t n)
+void batch_settle(struct batch *b, struct pending_object **stored, const struct row *rows, size_t n)
 {
 	struct store *s = b->store;
 	size_t kept = 0;
@@ -137,7 +137,7 @@ void batch_settle(struct batch *b, struct pending **stored, const struct row *ro
 	}
 	memset(b->pending_bytes, 0, sizeof(b->pending_bytes));
 	for (size_t i = 0; i < b->n_held; i++) {
-		struct pending *p = b->held[i];
+		struct pending_object *p = b->held[i];
 
 		/* Where memory is short the object itself goes on doing. */
 		if (p->stored.seq && touch(b, p->stored) == 0) {

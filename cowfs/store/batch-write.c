@@ -6,8 +6,8 @@
 
 /* What a transaction writes: objects of one table, with the rows they got, and refs. */
 struct writing {
-	struct pending **list; /* owned array of borrowed objects: the batch holds them */
-	struct row *rows;      /* owned */
+	struct pending_object **list; /* owned array of borrowed objects: the batch holds them */
+	struct row *rows;             /* owned */
 	size_t n;
 	uint64_t bytes; /* packed */
 	enum table table;
@@ -44,7 +44,8 @@ static int writing_collect(struct batch *b, enum table t, uint64_t most, struct 
 }
 
 /* The insert met a row with this id after all: it must hold the same bytes. */
-static int keep_existing(struct store *s, struct pending *p, struct row *ret, struct err *err)
+static int keep_existing(struct store *s, struct pending_object *p, struct row *ret,
+			 struct err *err)
 {
 	CLEANUP(buf_done) struct buf stored = BUF_INIT, ours = BUF_INIT;
 	int r;
@@ -60,7 +61,7 @@ static int keep_existing(struct store *s, struct pending *p, struct row *ret, st
 	return object_compare(&s->key, &p->what, &stored, ours.data, ours.len, err);
 }
 
-static int insert(struct store *s, struct db_query *q, struct pending *p, struct row *ret,
+static int insert(struct store *s, struct db_query *q, struct pending_object *p, struct row *ret,
 		  struct err *err)
 {
 	enum table t = table_of(p->what.kind);
@@ -237,7 +238,7 @@ static int write_ahead(struct batch *b, bool durable, struct err *err)
 static int carry(struct store *s, const struct writing *w, struct carrying *ret)
 {
 	ret->store = s;
-	ret->list = reallocarray(NULL, w->n, sizeof(struct pending *));
+	ret->list = reallocarray(NULL, w->n, sizeof(struct pending_object *));
 	if (!ret->list)
 		return -ENOMEM;
 	pthread_mutex_lock(&s->lock);

@@ -1,7 +1,7 @@
 /*
  * How a put travels.  The id is looked up among the pending objects, then in the
  * database; a hit is compared byte by byte.  A miss is packed in the calling thread
- * and becomes a `struct pending`, shared by all batches that put the same bytes.
+ * and becomes a `struct pending_object`, shared by all batches that put the same bytes.
  * A batch writes its pending objects at its commit: in a transaction on chunks.db,
  * synced, then in one on meta.db that holds recipes, trees, attribute sets and refs.  What is
  * much goes before that, in pieces and without refs, so that others can commit in between; so
@@ -111,8 +111,8 @@ void batch_end(struct batch *b)
 }
 
 /* Takes the caller's reference to `p`: another thread may store it meanwhile and let it go. */
-static int compare_pending(struct reader *rd, struct pending *p, const void *data, size_t len,
-			   struct err *err)
+static int compare_pending(struct reader *rd, struct pending_object *p, const void *data,
+			   size_t len, struct err *err)
 {
 	struct store *s = rd->store;
 	int r;
@@ -120,7 +120,7 @@ static int compare_pending(struct reader *rd, struct pending *p, const void *dat
 	r = object_unpack(rd->codec, p->packed, p->len, OBJECT_SIZE_MAX, &rd->raw, err);
 	r = r < 0 ? r : object_compare(&s->key, &p->what, &rd->raw, data, len, err);
 	pthread_mutex_lock(&s->lock);
-	pending_unref(s, p);
+	pending_object_unref(s, p);
 	pthread_mutex_unlock(&s->lock);
 	return r;
 }
@@ -147,7 +147,7 @@ static int put_with(struct batch *b, struct reader *rd, const struct object_ref 
 		    const void *data, size_t len, struct err *err)
 {
 	const bool passing = b->expects_passing_trees && key->kind == OBJECT_TREE;
-	struct pending *p = NULL;
+	struct pending_object *p = NULL;
 	uint64_t gcs_ended;
 	int r;
 

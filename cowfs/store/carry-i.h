@@ -13,7 +13,7 @@
 #include "cowfs/store/ref-row-i.h"
 #include "cowfs/store/store-i.h"
 
-struct pending;
+struct pending_object;
 
 /* Packed bytes: a commit with more new chunks syncs chunks.db, and one that finds so many carried. */
 #define CARRY_COMMIT_MAX ((uint64_t)512 << 10)
@@ -22,7 +22,7 @@ struct pending;
 /* Chunks that a commit of names carries.  Each is held until carrying_done(). */
 struct carrying {
 	struct store *store;
-	struct pending **list;
+	struct pending_object **list;
 	size_t n;
 	uint64_t bytes;
 };

@@ -19,7 +19,7 @@ void carrying_done(struct carrying *c)
 		return;
 	pthread_mutex_lock(&c->store->lock);
 	for (size_t i = 0; i < c->n; i++)
-		pending_unref(c->store, c->list[i]);
+		pending_object_unref(c->store, c->list[i]);
 	pthread_mutex_unlock(&c->store->lock);
 	free(c->list);
 }
@@ -58,7 +58,7 @@ int carry_write(struct store *s, const struct carrying *c, struct err *err)
 	for (size_t i = 0; i < s->n_needless && r >= 0; i++)
 		r = drop(meta, &s->carried[i], err);
 	for (size_t i = 0; i < c->n && r >= 0; i++) {
-		const struct pending *p = c->list[i];
+		const struct pending_object *p = c->list[i];
 		const struct ref row = {
 			.kind = REF_CARRIED,
 			.name = (const char *)p->what.id.b,

@@ -83,8 +83,8 @@ struct store {
 	bool syncing[TABLES]; /* somebody waits for the disk, for all who ask meanwhile */
 	_Atomic uint64_t synced[TABLES]; /* of `commits`, those that are on the disk */
 
-	pthread_mutex_t lock;   /* guards what follows, and the held and touched lists of batches */
-	struct map pending;     /* struct pending by object_ref: put, not yet in the database */
+	pthread_mutex_t lock; /* guards what follows, and the held and touched lists of batches */
+	struct map pending; /* struct pending_object by object_ref: put, not yet in the database */
 	struct batch *batches;  /* open ones */
 	struct map pins;        /* struct pin by object_ref, owned: roots of every gc */
 	struct marks *marks;    /* of the gc under way, or NULL */

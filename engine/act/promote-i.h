@@ -22,15 +22,15 @@ NODISCARD int promote_do(struct task *task, const struct promote_options *option
  * Keep a tree as a snapshot until it lands or the connection ends.  Its receipt is begun, so that
  * after a crash both are found and removed.
  */
-NODISCARD int pending_put(struct task *task, struct snapshot *s, struct receipt *r,
-			  struct err *err);
+NODISCARD int pending_promotion_put(struct task *task, struct snapshot *s, struct receipt *r,
+				    struct err *err);
 
 /* Find it on this connection by the snapshot's hex id.  -ENOENT with a sentence. */
-struct pending;
-NODISCARD int pending_find(struct task *task, const char *id, struct pending **ret,
-			   struct err *err);
-const struct catalog_id *pending_snapshot(const struct pending *p);
-const struct catalog_id *pending_receipt(const struct pending *p);
+struct pending_promotion;
+NODISCARD int pending_promotion_find(struct task *task, const char *id,
+				     struct pending_promotion **ret, struct err *err);
+const struct catalog_id *pending_promotion_snapshot(const struct pending_promotion *p);
+const struct catalog_id *pending_promotion_receipt(const struct pending_promotion *p);
 
 /* It has landed: it stays. */
-void pending_landed(struct pending *p);
+void pending_promotion_landed(struct pending_promotion *p);

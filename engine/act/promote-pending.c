@@ -9,7 +9,7 @@
 #include "engine/host/host-i.h"
 #include "engine/host/keep-i.h"
 
-struct pending {
+struct pending_promotion {
 	struct kept kept;
 	struct host *host;
 	struct catalog_id snapshot, receipt;
@@ -17,7 +17,7 @@ struct pending {
 };
 
 /* Does nothing if the receipt is gone. */
-static int drop_receipt(struct pending *p, struct batch *b, struct err *err)
+static int drop_receipt(struct pending_promotion *p, struct batch *b, struct err *err)
 {
 	CLEANUP(receipt_done) struct receipt receipt = { 0 };
 	char hex[CATALOG_HEX_SIZE];
@@ -35,7 +35,7 @@ static int drop_receipt(struct pending *p, struct batch *b, struct err *err)
  * somebody made by its id.  Then snapshot and receipt stay, in nobody's history, until a later start
  * finds them unused.
  */
-static int drop(struct pending *p, struct err *err)
+static int drop(struct pending_promotion *p, struct err *err)
 {
 	CLEANUP(forget_done) struct forget f = { 0 };
 	CLEANUP(batch_end_p) struct batch *b = NULL;
@@ -59,7 +59,7 @@ static int drop(struct pending *p, struct err *err)
 
 static void release(struct kept *k)
 {
-	struct pending *p = (struct pending *)k;
+	struct pending_promotion *p = (struct pending_promotion *)k;
 	struct err err = { 0 };
 	int r = 0;
 
@@ -73,11 +73,11 @@ static void release(struct kept *k)
 	free(p);
 }
 
-int pending_put(struct task *task, struct snapshot *s, struct receipt *r, struct err *err)
+int pending_promotion_put(struct task *task, struct snapshot *s, struct receipt *r, struct err *err)
 {
 	CLEANUP(batch_end_p) struct batch *b = NULL;
-	AUTO_FREE struct pending *p = calloc(1, sizeof(*p));
-	struct pending *kept;
+	AUTO_FREE struct pending_promotion *p = calloc(1, sizeof(*p));
+	struct pending_promotion *kept;
 	int x;
 
 	if (!p)
@@ -98,7 +98,7 @@ int pending_put(struct task *task, struct snapshot *s, struct receipt *r, struct
 	x = batch_commit(b, BATCH_SAFE, err);
 	if (x < 0)
 		return x;
-	*p = (struct pending){
+	*p = (struct pending_promotion){
 		.kept.release = release,
 		.host = task->host,
 		.snapshot = s->id,
@@ -109,12 +109,13 @@ int pending_put(struct task *task, struct snapshot *s, struct receipt *r, struct
 	return 0;
 }
 
-int pending_find(struct task *task, const char *id, struct pending **ret, struct err *err)
+int pending_promotion_find(struct task *task, const char *id, struct pending_promotion **ret,
+			   struct err *err)
 {
 	char hex[CATALOG_HEX_SIZE];
 
 	for (struct kept *k = *task->kept; k; k = k->next) {
-		struct pending *p = (struct pending *)k;
+		struct pending_promotion *p = (struct pending_promotion *)k;
 
 		if (k->release != release || strcmp(catalog_id_hex(&p->snapshot, hex), id) != 0)
 			continue;
@@ -124,17 +125,17 @@ int pending_find(struct task *task, const char *id, struct pending **ret, struct
 	return err_set(err, -ENOENT, "'%s' is nothing that was to be checked", id);
 }
 
-const struct catalog_id *pending_snapshot(const struct pending *p)
+const struct catalog_id *pending_promotion_snapshot(const struct pending_promotion *p)
 {
 	return &p->snapshot;
 }
 
-const struct catalog_id *pending_receipt(const struct pending *p)
+const struct catalog_id *pending_promotion_receipt(const struct pending_promotion *p)
 {
 	return &p->receipt;
 }
 
-void pending_landed(struct pending *p)
+void pending_promotion_landed(struct pending_promotion *p)
 {
 	p->landed = true;
 }

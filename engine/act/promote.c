@@ -293,7 +293,7 @@ static int hold_for_checks(struct promoting *p, char *message, struct err *err)
 	r = fill_after(p, tree_to_check(p), &after, message, err);
 	if (r < 0)
 		return r;
-	r = pending_put(p->task, &after, &receipt, err);
+	r = pending_promotion_put(p->task, &after, &receipt, err);
 	free(receipt.who);
 	if (r < 0)
 		return r;
@@ -302,7 +302,7 @@ static int hold_for_checks(struct promoting *p, char *message, struct err *err)
 }
 
 /* Compare the merge with what was checked.  *ret is NULL if there were no checks. */
-static int find_checked(struct promoting *p, struct pending **ret, struct err *err)
+static int find_checked(struct promoting *p, struct pending_promotion **ret, struct err *err)
 {
 	CLEANUP(snapshot_done) struct snapshot was = { 0 };
 	int r;
@@ -310,10 +310,10 @@ static int find_checked(struct promoting *p, struct pending **ret, struct err *e
 	*ret = NULL;
 	if (!p->options->checked)
 		return 0;
-	r = pending_find(p->task, p->options->checked, ret, err);
+	r = pending_promotion_find(p->task, p->options->checked, ret, err);
 	if (r < 0)
 		return r;
-	r = snapshot_get(p->store, pending_snapshot(*ret), &was, err);
+	r = snapshot_get(p->store, pending_promotion_snapshot(*ret), &was, err);
 	if (r < 0)
 		return r;
 	if (!object_id_equal(&was.root, tree_to_check(p)))
@@ -325,7 +325,7 @@ static int land(struct promoting *p, char *before, char *message, struct err *er
 {
 	CLEANUP(landed_done) struct landed landed = { 0 };
 	struct engine_promotion *res = &p->result;
-	struct pending *pending;
+	struct pending_promotion *pending;
 	struct snapshot after, base;
 	struct landing_act act = {
 		.receipt = receipt_of(p),
@@ -350,8 +350,8 @@ static int land(struct promoting *p, char *before, char *message, struct err *er
 	if (r < 0)
 		return r;
 	if (pending && !deliver_is(p)) {
-		after.id = *pending_snapshot(pending);
-		act.pending = *pending_receipt(pending);
+		after.id = *pending_promotion_snapshot(pending);
+		act.pending = *pending_promotion_receipt(pending);
 	}
 	r = digest_sum_rest(p->store, &p->plan, err);
 	if (r < 0)
@@ -366,7 +366,7 @@ static int land(struct promoting *p, char *before, char *message, struct err *er
 	memcpy(res->before, landed.before, sizeof(res->before));
 	memcpy(res->sha256, landed.sha256, sizeof(res->sha256));
 	if (pending && !deliver_is(p) && res->id[0] != '\0')
-		pending_landed(pending);
+		pending_promotion_landed(pending);
 	if (r < 0)
 		return r;
 	if (res->id[0] != '\0')

@@ -153,7 +153,8 @@ bool engine_owns_clone(struct engine *e, const char *name, uint64_t owner);
 /* --- looking ---------------------------------------------------------------------------- */
 
 /* By name; `all`: of every project.  What was written before counts. */
-NODISCARD int engine_list(struct engine *e, bool all, struct engine_clones *ret, struct err *err);
+NODISCARD int engine_clone_list(struct engine *e, bool all, struct engine_clones *ret,
+				struct err *err);
 
 /* Of a project. */
 struct engine_overview {

@@ -60,7 +60,7 @@ int engine_announce(struct engine *e, const char *from, uint64_t count,
 	return r < 0 ? r : ask_take(&a, answer, &wire_announced, ret, err);
 }
 
-int engine_list(struct engine *e, bool all, struct engine_clones *ret, struct err *err)
+int engine_clone_list(struct engine *e, bool all, struct engine_clones *ret, struct err *err)
 {
 	CLEANUP(ask_done) struct ask a;
 	struct json answer;

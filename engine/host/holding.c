@@ -13,7 +13,7 @@
 #define LARGE      ((uint64_t)64 << 10)
 #define SMALL_PART 2 /* small files have at most this fraction of the leases */
 
-struct held {
+struct leased {
 	uint64_t key; /* the lease's: the beginning of the promise, which is a hash */
 	struct object_id promise;
 	uint64_t broken; /* engine_clock_ms() when its writer was first seen; 0: none was */
@@ -26,7 +26,7 @@ struct holding {
 	size_t max;
 
 	pthread_mutex_t lock; /* guards what follows; a leaf */
-	struct map by_key;    /* struct held, owned */
+	struct map by_key;    /* struct leased, owned */
 	_Atomic size_t n;     /* of them; read without the lock */
 };
 
@@ -50,7 +50,7 @@ static uint64_t key_of(const struct object_id *promise)
 
 static void forget(struct holding *h, uint64_t key)
 {
-	struct held *one;
+	struct leased *one;
 
 	pthread_mutex_lock(&h->lock);
 	one = map_remove(&h->by_key, &key);
@@ -65,7 +65,7 @@ static int take(void *ctx, uint64_t key, int fd)
 	const uint64_t now = engine_clock_ms();
 	struct object_id promise = { 0 };
 	uint64_t waited = 0;
-	struct held *one;
+	struct leased *one;
 	int r = -ENOENT;
 
 	(void)fd; /* holding_open() finds it for whoever keeps the promise */
@@ -107,7 +107,7 @@ struct holding *holding_new(holding_keep_fn keep, void *ctx)
 
 void holding_free(struct holding *h)
 {
-	struct held *one;
+	struct leased *one;
 
 	if (!h)
 		return;
@@ -122,7 +122,7 @@ void holding_free(struct holding *h)
 /* Known before it is leased, so that its break finds it. */
 static int enter(struct holding *h, const struct object_id *promise, uint64_t size)
 {
-	struct held *one;
+	struct leased *one;
 	void *other;
 	int r;
 	LOCKED(&h->lock);
@@ -132,7 +132,7 @@ static int enter(struct holding *h, const struct object_id *promise, uint64_t si
 	one = calloc(1, sizeof(*one));
 	if (!one)
 		return -ENOMEM;
-	*one = (struct held){ .key = key_of(promise), .promise = *promise };
+	*one = (struct leased){ .key = key_of(promise), .promise = *promise };
 	r = map_add(&h->by_key, &one->key, one, &other);
 	h->n = h->by_key.n;
 	if (r == 0)
@@ -173,7 +173,7 @@ void holding_drop(struct holding *h, const struct object_id *promise)
 struct object_id *holding_list(struct holding *h, size_t *ret_n)
 {
 	struct object_id *list;
-	const struct held *one;
+	const struct leased *one;
 	size_t n = 0;
 	LOCKED(&h->lock);
 

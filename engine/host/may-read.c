@@ -11,21 +11,21 @@
 #include "engine/host/host-i.h"
 
 /* Our mounts are those below `clones`; all others on the same devices show the same files. */
-struct survey {
+struct showing {
 	const char *clones, *path;
 	dev_t *devs; /* owned */
 	size_t n, cap;
 	bool shown; /* one of them is at or below `path`, or the other way round */
 };
 
-static void survey_done(struct survey *s)
+static void showing_done(struct showing *s)
 {
 	free(s->devs);
 }
 
 static int add_own(const char *path, dev_t dev, void *ctx)
 {
-	struct survey *s = ctx;
+	struct showing *s = ctx;
 
 	if (!path_is_below(path, s->clones))
 		return 0;
@@ -37,7 +37,7 @@ static int add_own(const char *path, dev_t dev, void *ctx)
 
 static int find_shown(const char *path, dev_t dev, void *ctx)
 {
-	struct survey *s = ctx;
+	struct showing *s = ctx;
 
 	if (path_is_below(path, s->clones) ||
 	    (!path_is_below(path, s->path) && !path_is_below(s->path, path)))
@@ -49,7 +49,7 @@ static int find_shown(const char *path, dev_t dev, void *ctx)
 
 int host_may_read(struct host *h, const char *path, struct err *err)
 {
-	CLEANUP(survey_done) struct survey s = { .clones = h->clones, .path = path };
+	CLEANUP(showing_done) struct showing s = { .clones = h->clones, .path = path };
 	int r;
 
 	if (path_is_below(path, h->dir))

@@ -264,7 +264,7 @@ static void on_outer(struct loop_watch *w)
 
 /* --- names -------------------------------------------------------------------------------- */
 
-static void end_lookup(struct pin *pin)
+static void end_lookup(struct pinned_host *pin)
 {
 	struct proxy *p = pin->proxy;
 
@@ -283,7 +283,7 @@ static void end_lookup(struct pin *pin)
 
 static void on_lookup(struct loop_watch *w)
 {
-	struct pin *pin = w->owner;
+	struct pinned_host *pin = w->owner;
 
 	lookup_read(&pin->lookup);
 	pin->n = pin->lookup.n;
@@ -291,15 +291,15 @@ static void on_lookup(struct loop_watch *w)
 	end_lookup(pin);
 }
 
-void pin_overdue(struct pin *pin)
+void pinned_host_overdue(struct pinned_host *pin)
 {
 	pin->n = 0;
 	end_lookup(pin);
 }
 
-static struct pin *find_pin(struct proxy *p, const char *host)
+static struct pinned_host *find_pin(struct proxy *p, const char *host)
 {
-	struct pin *pin;
+	struct pinned_host *pin;
 
 	for (pin = p->pins; pin; pin = pin->next)
 		if (strcmp(pin->host, host) == 0)
@@ -316,7 +316,7 @@ static struct pin *find_pin(struct proxy *p, const char *host)
 }
 
 /* A name that led nowhere may do so later: only an answer is pinned. */
-static int look_up(struct pin *pin)
+static int look_up(struct pinned_host *pin)
 {
 	struct proxy *p = pin->proxy;
 	int r;

@@ -17,9 +17,9 @@
 #define PROXY_HELD_MAX    256 /* asks that wait for somebody's decision */
 
 /* A name that was asked for, and where it leads for the rest of the run. */
-struct pin {
+struct pinned_host {
 	struct proxy *proxy;
-	struct pin *next;
+	struct pinned_host *next;
 	char host[ALLOW_HOST_MAX + 1];
 	bool looking; /* the lookup is under way */
 	uint64_t deadline;
@@ -35,7 +35,8 @@ struct conn {
 	uint32_t id;
 	struct allow_target target;
 	uint16_t port;
-	struct pin *pin;   /* that it waits for or has its addresses from; NULL for an address */
+	struct pinned_host
+	    *pin;          /* that it waits for or has its addresses from; NULL for an address */
 	size_t next_addr;  /* of the pin's */
 	uint64_t deadline; /* 0: none */
 	struct loop_watch outer;
@@ -63,7 +64,7 @@ struct proxy {
 	struct loop_watch asks;
 	bool ended;
 	uint64_t hear_at; /* asks are not read before that; 0: at once */
-	struct pin *pins;
+	struct pinned_host *pins;
 	unsigned n_pins, n_looking;
 	struct conn *conns;
 	unsigned n_conns;
@@ -129,4 +130,4 @@ NODISCARD int conn_hear_server(void *ctx, struct buf *in, struct buf *out, bool 
 
 /* Append the last that a client hears which speaks HTTP: why it was refused. */
 NODISCARD int conn_say_refused(struct conn *c, struct buf *out);
-void pin_overdue(struct pin *pin);
+void pinned_host_overdue(struct pinned_host *pin);

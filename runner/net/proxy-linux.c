@@ -157,7 +157,7 @@ static void free_dead(struct proxy *p)
 
 void proxy_close(struct proxy *p)
 {
-	struct pin *pin;
+	struct pinned_host *pin;
 
 	if (!p)
 		return;
@@ -214,9 +214,9 @@ static int look_at_clock(struct proxy *p)
 {
 	const uint64_t now = loop_now();
 
-	for (struct pin *pin = p->pins; pin; pin = pin->next) {
+	for (struct pinned_host *pin = p->pins; pin; pin = pin->next) {
 		if (pin->looking && pin->deadline <= now)
-			pin_overdue(pin);
+			pinned_host_overdue(pin);
 		else if (pin->looking)
 			loop_wake(&p->loop, pin->deadline);
 	}

@@ -310,7 +310,7 @@ static int ask_legacy(struct session *s, struct rpc_message *m, struct json one,
 	CLEANUP(rpc_answer_done) struct rpc_answer a = { 0 };
 	struct json rounds = json_get_array(one, "rounds");
 	struct json ask = json_at_object(json_get_array(json_at_object(rounds, 0), "asks"), 0);
-	struct pending *p = pending_keep(s, m, false);
+	struct pending_call *p = pending_keep(s, m, false);
 	struct json params, wanted = json_get_object(ask, "params");
 	static const char *const keys[] = { "message", "requestedSchema", "messages", "maxTokens" };
 
@@ -323,7 +323,7 @@ static int ask_legacy(struct session *s, struct rpc_message *m, struct json one,
 	return rpc_append(&a, s->out, err);
 }
 
-static int take_answer(struct session *s, struct pending *p, const struct rpc_message *m,
+static int take_answer(struct session *s, struct pending_call *p, const struct rpc_message *m,
 		       struct err *err)
 {
 	struct json one = find("tools", "name", json_text_if(p->message.params, "name"));
