@@ -145,6 +145,8 @@ const struct tool tools[] = {
 		  "Two or more: clones, snapshots, or '.' for the project now." },
 		{ "base", PARAM_STATE, "base", false, NULL,
 		  "Compare with this instead of the state they share." },
+		{ "hunks", PARAM_FLAG, "hunks", false, NULL,
+		  "With the changed lines of files that several of them changed." },
 	    },
 	},
 	{

@@ -115,6 +115,11 @@ def a_whole_story_works_without_a_shell_in_every_era(w):
             assert "return 0" in ok("snap_diff", **{"from": name})["patch"]
             got = ok("snap_compare", states=[name, "."])
             assert {f["path"]: f["overlap"] for f in got["files"]}["src/main.c"] == "one" and got["clean"], got
+            ok("snap_edit", clone=name, path="src/main.c", old="return 0", new="return 1")
+            for hunks in (True, False):
+                got = ok("snap_compare", states=[name, saved], base=".", hunks=hunks)["files"]
+                texts = [x["hunks"] or "" for f in got if f["path"] == "src/main.c" for x in f["changes"]]
+                assert any("return 1" in text for text in texts) == hunks, got
             assert c.call("snap_compare", states=[name, "--html=x"])["isError"]
             assert c.call("snap_compare", states=[name])["isError"]
             ok("snap_rollback", clone=name, snapshot=saved)
