@@ -2,10 +2,11 @@
 
 The root for prompts is a tree of the usual size with the host's own sh in it. The installation needs a root
 of Debian in the directory that SNAP_BENCH_ROOT names, with the packages in /var/cache/apt/archives already
-(apt-get install -d): so nothing is fetched, and both sides do the same work. Its peer is a chroot in a
-copy of that root.
+(apt-get install -d): so nothing is fetched, and all sides do the same work. Its peers are a chroot in a
+copy of that root and, where podman and runc can be had, a container on overlayfs.
 """
 
+import contextlib
 import os
 import re
 import shutil
@@ -16,7 +17,7 @@ import trees
 from arena import Store, run, timed
 from row import OURS, at_most
 
-CHROOT, COPY = "chroot in a copy", "cp -a"
+CHROOT, COPY, PODMAN = "chroot in a copy", "cp -a", "podman, overlay"
 PROGRAMS = ("sh", "true")
 PACKAGES = os.environ.get("SNAP_BENCH_PACKAGES", "cron man-db sudo nginx-light python3-venv")
 TEN = 10
@@ -80,6 +81,48 @@ def prompt(session):
     session.rounds("root prompt", {OURS: ours, COPY: copy}, [first, again, following])
 
 
+class Podman:
+    """Containers of one image, in a storage and in control groups of their own."""
+
+    def __init__(self, session, source):
+        top = session.arena.fresh_dir("podman")
+        # crun refuses a machine with both versions of cgroups
+        self.words = ["podman", "--runtime", "runc", "--storage-driver", "overlay",
+                      "--root", str(top / "storage"), "--runroot", str(top / "run")]
+        self.group = f"snap-bench-{os.getpid()}"
+        tar = subprocess.Popen(["tar", "-C", source, "-c", "."], stdout=subprocess.PIPE)
+        with tar:
+            subprocess.run([*self.words, "import", "-q", "-", "snap-bench:1"], stdin=tar.stdout,
+                           stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=True)
+
+    def timed(self, line, env):
+        """Without raising any limit, which root may not do everywhere."""
+        given = [f"--env={key}={value}" for key, value in env.items()]
+        return timed(*self.words, "run", "--rm", "--network=none", f"--cgroup-parent=/{self.group}",
+                     "--ulimit=nofile=1024:1024", "--ulimit=nproc=4096:4096", *given, "snap-bench:1", "sh", "-c", line)
+
+    def end(self):
+        subprocess.run([*self.words, "rmi", "-f", "snap-bench:1"], stdout=subprocess.DEVNULL, check=False)
+        for group in sorted(Path("/sys/fs/cgroup").glob(f"*/{self.group}")) + [Path("/sys/fs/cgroup") / self.group]:
+            with contextlib.suppress(OSError):
+                group.rmdir()
+
+
+def podman_of(session, source, row):
+    """None, and a note that says why, where there is none."""
+    if not shutil.which("podman") or not shutil.which("runc"):
+        row.notes.append("without podman: podman and runc are not both installed")
+        return None
+    podman = Podman(session, source)
+    try:
+        podman.timed("true", {})
+    except SystemExit as e:
+        row.notes.append("without podman: " + str(e).splitlines()[-1])
+        podman.end()
+        return None
+    return podman
+
+
 def install(session):
     """Packages that are there already: unpacked, and their scripts run."""
     row = session.row(f"apt-get install of {len(PACKAGES.split())} packages in a root", "ms", at_most(1.3, CHROOT))
@@ -106,7 +149,13 @@ def install(session):
         run("cp", "-a", source, to)
         row.add(CHROOT, timed("chroot", to, "sh", "-c", line, env=env))
         trees.remove(to)
-    session.rounds("root install", {OURS: ours, CHROOT: chroot}, [row], count=min(session.opts.rounds, 3))
+    acts = {OURS: ours, CHROOT: chroot}
+    podman = podman_of(session, source, row)
+    if podman:
+        acts[PODMAN] = lambda _: row.add(PODMAN, podman.timed(line, env))
+    session.rounds("root install", acts, [row], count=min(session.opts.rounds, 3))
+    if podman:
+        podman.end()
 
 
 def disk(session):
