@@ -215,8 +215,9 @@ def give_logins_time():
 
 def main():
     os.environ.update([BUS_TIMEOUT.split("=")])
-    RUN.mkdir(mode=0o1777, exist_ok=True)
-    RUN.chmod(0o1777)
+    for place in (RUN, Path(situations.CONTAINER_TMP)):
+        place.mkdir(exist_ok=True)
+        place.chmod(0o1777)
     give_logins_time()
     wrong = install()
     quiet("systemctl", "daemon-reload")

@@ -8,6 +8,7 @@ the shell of a getty login of that user.
 from dataclasses import dataclass, field
 
 UID = {"root": 0, "u": 1000, "v": 1001}
+CONTAINER_TMP = "/var/tmp/guest"  # on the guest's disk
 
 
 @dataclass
@@ -37,9 +38,10 @@ def _user_service(*more):
 
 def _container(*more):
     # The system's own files below a layer of their own: nothing to install a second time. They are at /mnt,
-    # too, because nspawn refuses "/". It covers parts of /proc, so no run can start.
+    # too, because nspawn refuses "/". It covers parts of /proc, so no run can start. The tests make their projects
+    # in /tmp, which would be a tmpfs: Linux 6.1 can neither map it for root's runs nor keep attributes of users there.
     return ["systemd-nspawn", "-q", "--directory=/mnt", "--volatile=overlay", "--register=no", "--as-pid2",
-            "--bind=/run/guest", *more]
+            "--bind=/run/guest", f"--bind={CONTAINER_TMP}:/tmp", *more]
 
 
 _DELEGATE = ["-p", "Delegate=yes"]
