@@ -294,6 +294,19 @@ void cgroup_await(struct cgroup *g)
 		IGNORE_RESULT(scope_wait(g->scope, &ignored), "the run has failed already");
 }
 
+static void stop_orphan(int parent, const char *name, void *ctx)
+{
+	AUTO_CLOSE int fd = openat(parent, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+	if (fd >= 0 && !cgroup_v2_has_processes(fd))
+		scope_stop(ctx, name);
+}
+
+void cgroup_sweep_scopes(int parent, struct scope *manager)
+{
+	cgroup_each_orphan(parent, stop_orphan, manager);
+}
+
 /* The group that the process is in by now, which must be the one that was asked for. */
 static int enter_scope(struct cgroup *g, struct err *why)
 {
@@ -324,6 +337,7 @@ static int enter_scope(struct cgroup *g, struct err *why)
 	parent = open_group(buf_str(&path), why);
 	if (parent < 0)
 		return parent;
+	cgroup_sweep_scopes(parent, g->scope);
 	fd = openat(parent, g->name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
 	if (fd < 0)
 		return err_sys(why, "opening the cgroup '%s'", g->name);

@@ -66,14 +66,24 @@ void cgroup_make_name(char name[CGROUP_NAME_MAX]);
 /* A group of ours below `parent`, which is taken, with its limits: adds a directory, and what it holds. */
 NODISCARD int cgroup_add(struct cgroup *g, int parent, unsigned int serves, struct err *why);
 
-/* Remove groups below this one whose makers are gone.  One with processes in it stays. */
-void cgroup_sweep(int parent);
+/* Groups below this one whose makers are gone. */
+void cgroup_each_orphan(int parent, void (*visit)(int parent, const char *name, void *ctx),
+			void *ctx);
+void cgroup_sweep(int parent); /* removes them; one with processes in it stays */
 
 /* One file of a group.  Reading gives 0 for what is missing or no number. */
 NODISCARD int cgroup_write(int dir, const char *file, const char *text, struct err *err);
 NODISCARD int cgroup_write_u64(int dir, const char *file, uint64_t v, struct err *err);
 uint64_t cgroup_read(int dir, const char *file);
 uint64_t cgroup_read_key(int dir, const char *file, const char *key); /* of lines "key value" */
+
+/* --- cgroup-find-linux.c ----------------------------------------------------------------- */
+
+/*
+ * Have systemd stop empty scopes below this group whose makers are gone.  A scope ends by itself with
+ * its last process, but one that dies while it is moved, as its caller was killed, never gets there.
+ */
+void cgroup_sweep_scopes(int parent, struct scope *manager);
 
 /* --- cgroup-v2-linux.c ------------------------------------------------------------------- */
 

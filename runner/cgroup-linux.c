@@ -143,7 +143,8 @@ static bool is_orphan(const char *name)
 	return ns == pid_namespace() && start_of(pid) != start;
 }
 
-void cgroup_sweep(int parent)
+void cgroup_each_orphan(int parent, void (*visit)(int parent, const char *name, void *ctx),
+			void *ctx)
 {
 	int copy = openat(parent, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	DIR *dir = copy < 0 ? NULL : fdopendir(copy);
@@ -155,9 +156,20 @@ void cgroup_sweep(int parent)
 	}
 	while ((e = readdir(dir))) {
 		if (e->d_type == DT_DIR && is_orphan(e->d_name))
-			unlinkat(parent, e->d_name, AT_REMOVEDIR);
+			visit(parent, e->d_name, ctx);
 	}
 	closedir(dir);
+}
+
+static void remove_orphan(int parent, const char *name, void *ctx)
+{
+	(void)ctx;
+	unlinkat(parent, name, AT_REMOVEDIR);
+}
+
+void cgroup_sweep(int parent)
+{
+	cgroup_each_orphan(parent, remove_orphan, NULL);
 }
 
 /* --- groups ------------------------------------------------------------------------------- */

@@ -95,6 +95,7 @@ struct scope {
 	bool same_pids;          /* it knows us by the number that we have */
 	sd_bus_message *request; /* owned; until it is known that our numbers are the manager's */
 	bool done;
+	bool stopping; /* another scope, and there is no answer yet */
 	struct err failed;
 };
 
@@ -530,5 +531,33 @@ int scope_wait(struct scope *s, struct err *why)
 		at = scope_awaits(s, &ms);
 		if (s->clock.poll(s->clock.ctx, &at, ms) < 0 && errno != EINTR)
 			return err_sys(why, "waiting for systemd");
+	}
+}
+
+static int on_stopped(sd_bus_message *m, void *ctx, sd_bus_error *error)
+{
+	struct scope *s = ctx;
+
+	(void)m;
+	(void)error;
+	s->stopping = false;
+	return 0;
+}
+
+void scope_stop(struct scope *s, const char *name)
+{
+	int r = lib.sd_bus_call_method_async(s->bus, NULL, MANAGER, OBJECT, FACE, "StopUnit",
+					     on_stopped, s, "ss", name, "replace");
+
+	s->stopping = r >= 0;
+	/* A manager that cannot write to us any more does not read what we have sent, either. */
+	while (r >= 0 && s->stopping) {
+		struct pollfd at;
+		int ms;
+
+		r = lib.sd_bus_process(s->bus, NULL);
+		at = scope_awaits(s, &ms);
+		if (r == 0 && (ms == 0 || s->clock.poll(s->clock.ctx, &at, ms) < 0))
+			return;
 	}
 }

@@ -65,6 +65,12 @@ struct pollfd scope_awaits(struct scope *s, int *ret_ms);
 /* The same as scope_check(), but waits until it is known. */
 NODISCARD int scope_wait(struct scope *s, struct err *why);
 
+/*
+ * Have the manager end another scope, once ours stands, and wait until it has heard of it.  For one
+ * that has no processes: a scope ends by itself only after its last one.  If that fails, it stays.
+ */
+void scope_stop(struct scope *s, const char *name);
+
 /* The manager's process, whose own groups tell what it can give. */
 pid_t scope_manager_pid(const struct scope *s);
 

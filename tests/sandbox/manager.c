@@ -161,6 +161,18 @@ static int start_unit(const struct manager *it, sd_bus_message *m)
 	return sd_bus_reply_method_return(m, "o", "/org/freedesktop/systemd1/job/7");
 }
 
+static int stop_unit(sd_bus_message *m)
+{
+	const char *name, *mode;
+	char group[256];
+
+	if (sd_bus_message_read(m, "ss", &name, &mode) < 0)
+		return sd_bus_reply_method_errorf(m, "org.example.Bad", "not as it should be");
+	snprintf(group, sizeof(group), MANAGER_GROUP "/%s", name);
+	cgroupfs_remove(group);
+	return sd_bus_reply_method_return(m, "o", "/org/freedesktop/systemd1/job/8");
+}
+
 static int on_call(sd_bus_message *m, void *ctx, sd_bus_error *error)
 {
 	const struct manager *it = ctx;
@@ -171,6 +183,8 @@ static int on_call(sd_bus_message *m, void *ctx, sd_bus_error *error)
 		return 0;
 	if (strcmp(member, "StartTransientUnit") == 0)
 		return start_unit(it, m);
+	if (strcmp(member, "StopUnit") == 0)
+		return it->way == MANAGER_KEEPS ? 1 : stop_unit(m);
 	if (strcmp(member, "Hello") == 0)
 		return sd_bus_reply_method_return(m, "s", ":1.42");
 	if (strcmp(member, "GetConnectionUnixProcessID") == 0)
@@ -232,6 +246,12 @@ void manager_stop(void)
 		kill(server, SIGKILL);
 		waitpid(server, NULL, 0);
 	}
+	server = 0;
+}
+
+void manager_wait(void)
+{
+	CHECK(server > 0 && waitpid(server, NULL, 0) == server);
 	server = 0;
 }
 

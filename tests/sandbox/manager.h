@@ -20,9 +20,11 @@ enum manager_way {
 	MANAGER_LEAVES,  /* hangs up */
 	MANAGER_LIES,    /* says that it is done, and has moved nobody */
 	MANAGER_LAX,     /* makes the scope without its limits */
+	MANAGER_KEEPS,   /* stops nothing, and does not say so */
 };
 
 /* `bus_pid`: behind a bus, to which this process is that one; 0: on a socket of its own. */
 void manager_start(enum manager_way way, int bus_pid);
 void manager_stop(void);
+void manager_wait(void); /* until it has done what it was asked for; the connection is closed */
 bool manager_was_asked(void); /* for a scope */

@@ -11,6 +11,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "runner/cgroup-i.h"
 #include "runner/cgroup.h"
 #include "runner/scope.h"
 #include "tests/lib/test.h"
@@ -292,6 +293,55 @@ TEST(a_run_that_is_given_up_waits_until_systemd_has_moved_its_init)
 	manager_stop();
 }
 
+/* A scope of this name, and the process in it, if any. */
+static void leave_scope(char group[256], const char *name, pid_t pid)
+{
+	snprintf(group, 256, MANAGER_GROUP "/%s.scope", name);
+	cgroupfs_make(group);
+	if (pid > 0)
+		cgroupfs_put(group, pid);
+}
+
+static pid_t dead_process(void)
+{
+	const pid_t pid = fork();
+
+	CHECK(pid >= 0);
+	if (pid == 0)
+		_exit(0);
+	CHECK_EQ(waitpid(pid, NULL, 0), pid);
+	return pid;
+}
+
+/* Its init died while systemd moved it: the scope is active, and nothing will ever end in it. */
+TEST(an_empty_scope_of_a_caller_that_was_killed_is_ended_by_the_next_run)
+{
+	char orphan[256], busy[256], lives[256], elsewhere[256], own[CGROUP_NAME_MAX], name[128];
+	struct cgroup *g = NULL;
+	struct err why = { 0 };
+	unsigned long long ns;
+
+	begin_with(MANAGER_OBEYS, 0);
+	cgroup_make_name(own);
+	CHECK_EQ(sscanf(own, "snap-run-%llu-", &ns), 1);
+	leave_scope(lives, own, 0);
+	snprintf(name, sizeof(name), "snap-run-%llu-%d-1-0", ns, (int)dead_process());
+	leave_scope(orphan, name, 0);
+	snprintf(name, sizeof(name), "snap-run-%llu-%d-1-1", ns, (int)dead_process());
+	leave_scope(busy, name, 77);
+	snprintf(name, sizeof(name), "snap-run-%llu-%d-1-0", ns + 1, (int)dead_process());
+	leave_scope(elsewhere, name, 0);
+
+	CHECK_EQ(ask(&all, &g, &why), ALL);
+	manager_wait();
+	CHECK(!cgroupfs_has(orphan));
+	CHECK(cgroupfs_has(busy));
+	CHECK(cgroupfs_has(lives));
+	CHECK(cgroupfs_has(elsewhere));
+	cgroupfs_put("/", RUN);
+	cgroup_close(g);
+}
+
 /* --- time ------------------------------------------------------------------------------------ */
 
 static uint64_t told_now;
@@ -332,6 +382,25 @@ TEST(a_silent_manager_is_not_waited_for_longer_than_half_a_minute)
 		scope_close(s);
 		manager_stop();
 	}
+}
+
+TEST(a_manager_that_stops_nothing_does_not_hold_a_run_up_for_longer_than_that)
+{
+	const struct scope_clock clock = { tell_time, skip_time, NULL };
+	const struct scope_request request = { "a.scope", "a test", RUN, 1 << 20, 8, 0 };
+	struct scope *s = NULL;
+	struct err why = { 0 };
+
+	begin_with(MANAGER_KEEPS, 0);
+	told_now = 1000;
+	CHECK_OK(scope_open(&clock, &s, &why), &why);
+	CHECK_OK(scope_ask(s, &request, &why), &why);
+	CHECK_OK(scope_wait(s, &why), &why);
+	scope_stop(s, "b.scope");
+	scope_stop(s, "c.scope");
+	CHECK_EQ(told_now, 1000 + SCOPE_WAIT_MS);
+	scope_close(s);
+	manager_stop();
 }
 
 /* --- other pid namespaces -------------------------------------------------------------------- */
