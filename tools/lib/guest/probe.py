@@ -13,6 +13,7 @@ import json
 import os
 import re
 import resource
+import signal
 import subprocess
 import sys
 import tempfile
@@ -29,6 +30,7 @@ INSTALLED_UNITS = ("snapcow.service", "snapcow.socket")
 COMMAND_SECONDS = 120
 RESTART_SECONDS = {"kvm": 1, "tcg": 30}  # the promise is a second; an emulated machine takes its time
 START_SECONDS = 30  # that Python may take to start, emulated
+KILLED_CALLERS = 8
 MEASURED_RUNS = {"kvm": 20, "tcg": 5}
 BURN_MARK = "snap-guest-burn"
 
@@ -205,6 +207,7 @@ class Probe:
         after = group_facts(group_path())
         self.check("doctor-looks", after == before, f"doctor changed the caller's group: {before} is now {after}")
         self.probe_run()
+        self.kill_callers()
         self.probe_limits()
         self.check_doctor()
         self.probe_promote()
@@ -228,6 +231,21 @@ class Probe:
             self.check("run", done["status"] == 0, why)
         result = self.snap_json("run", "--", "true") if done["status"] == 0 else {}
         self.found["walls"] = result.get("isolation")
+
+    def kill_callers(self):
+        """End runs with SIGKILL at many moments, by turns with their init: the next run clears what they leave."""
+        if self.found["checks"]["run"]["result"] != "ok":
+            return
+        whole = self.found["commands"][-1]["ms"] / 1000
+        for i in range(KILLED_CALLERS):
+            child = subprocess.Popen(["snap", "run", "--", "true"], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                                     stderr=subprocess.DEVNULL, cwd=self.found["project"], start_new_session=True)
+            try:
+                child.wait(whole * (i + 1) / (KILLED_CALLERS + 1))
+            except subprocess.TimeoutExpired:
+                os.killpg(child.pid, signal.SIGKILL) if i % 2 else child.kill()
+                child.wait()
+        self.found["left_by_killed"] = sorted(our_groups())
 
     def is_refusal(self, done):
         """The documented one of this situation: that of snap itself, with its reason."""

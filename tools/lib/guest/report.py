@@ -106,41 +106,25 @@ def merge(folders):
 
 
 def costs(found):
-    """What a run cost, beside what systemd takes for a scope."""
-    measured = [(one["what"], one["cost_ms"]) for one in found.values() if one.get("cost_ms")]
-    if not measured:
-        return []
-    names = list(measured[0][1])
-    how = ACCELS[next(one for one in found.values() if one.get("cost_ms")).get("accel", "tcg")]
-    lines = ["", f"Milliseconds, {how}, beside other work: the least and the median of those measured.", "",
-             "| situation | " + " | ".join(names) + " |", "|---" * (len(names) + 1) + "|"]
-    for what, cost in measured:
-        cells = [f"{min(ms):.0f}, {statistics.median(ms):.0f}" if ms else "not tried" for ms in cost.values()]
-        lines.append(f"| {what} | {' | '.join(cells)} |")
-    return lines
+    """What a run cost, beside what systemd takes for a scope: of each situation the cells of a row."""
+    measured = {one["what"]: one["cost_ms"] for one in found.values() if one.get("cost_ms")}
+    return {what: {name: f"{min(ms):.0f}, {statistics.median(ms):.0f}" if ms else "not tried"
+                   for name, ms in cost.items()} for what, cost in measured.items()}
 
 
-def table(suite, arch, found):
-    """One guest: what it is, a row for each situation, then why each failure failed."""
+def section(suite, arch, found):
+    """One guest: what it is, a row for each situation, why each failure failed, what runs cost."""
     first = next(iter(found.values()), {})
-    how = " and ".join(sorted({ACCELS[one.get("accel", "tcg")] for one in found.values()}))
-    lines = [f"### {suite}, {arch}: Linux {first.get('kernel', 'not booted')}, {first.get('systemd', '')}, {how}", "",
-             "| situation | " + " | ".join(COLUMNS) + " | test programs | commit |",
-             "|---" * (len(COLUMNS) + 3) + "|"]
-    for one in situations.ALL:
-        result = found.get(one.name)
-        if result:
-            cells = [cell(result, names) for names in COLUMNS.values()]
-            lines.append(f"| {one.what} | {' | '.join(cells)} | {tests_cell(result)} | {commit_cell(result)} |")
-    missing = [one.what for one in situations.ALL if one.name not in found]
-    if missing:
-        lines += ["", f"Not tried: {'; '.join(missing)}."]
     reasons = {}
     for name, one in found.items():
         for check, why in failures(one):
             reasons.setdefault((check, " ".join(why.split())[:300].replace("|", "/")), []).append(name)
-    if reasons:
-        lines += ["", "Failed:", ""]
-        lines += [f"- `{check}` ({', '.join(names)}): {why}" for (check, why), names in reasons.items()]
-    lines += costs(found)
-    return "\n".join(lines) + "\n"
+    return {
+        "guest": f"{suite}, {arch}",
+        "system": f"Linux {first.get('kernel', 'not booted')}, {first.get('systemd', '')}",
+        "rows": {one["what"]: [*(cell(one, names) for names in COLUMNS.values()), tests_cell(one), commit_cell(one)]
+                 for one in found.values()},
+        "failed": [(check, names, why) for (check, why), names in reasons.items()],
+        "costs": costs(found),
+        "how": " and ".join(sorted({ACCELS[one.get("accel", "tcg")] for one in found.values()})),
+    }
