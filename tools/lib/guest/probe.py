@@ -26,7 +26,7 @@ import situations  # noqa: E402  (found through the line above)
 
 CGROUPS = Path("/sys/fs/cgroup")
 OURS = re.compile(r"snap|cowfs")
-INSTALLED_UNITS = ("snapcow.service", "snapcow.socket")
+INSTALLED_UNITS = ("snapcow.service", "snapcow.socket", "snapcow-watch.service")
 COMMAND_SECONDS = 120
 RESTART_SECONDS = {"kvm": 1, "tcg": 30}  # the promise is a second; an emulated machine takes its time
 START_SECONDS = 30  # that Python may take to start, emulated
@@ -201,8 +201,7 @@ class Probe:
         self.found["group"] = before = group_facts(group_path())
         self.make_project()
         if self.one.unit:
-            self.run("systemctl", "--user", "daemon-reload")  # this manager is older than the installation
-            self.run("systemctl", "--user", "start", "snapcow.socket")
+            self.probe_socket()
         self.found["doctor"] = self.snap_json("doctor")
         after = group_facts(group_path())
         self.check("doctor-looks", after == before, f"doctor changed the caller's group: {before} is now {after}")
@@ -211,6 +210,8 @@ class Probe:
         self.probe_limits()
         self.check_doctor()
         self.probe_promote()
+        if self.one.unit:
+            self.probe_watch()
         self.measure()
         self.check_own_group(before)
         self.probe_restart()
@@ -221,6 +222,60 @@ class Probe:
             self.leave_mounted()
         self.found["ended"] = True
         self.save()
+
+    def systemctl(self, *words):
+        return self.run("systemctl", "--user", *words)
+
+    def probe_socket(self):
+        """The socket takes over from a cowfsd that a command started, and what that had mounted."""
+        path = self.snap("clone", "-n", "before")["out"].strip()
+        first = daemons()
+        self.systemctl("daemon-reload")  # this manager is older than the installation
+        started = self.systemctl("start", "snapcow.socket")
+        listed, now = self.snap("mount", "before"), daemons()
+        wrong = [] if first else ["no cowfsd was started by a command"]
+        if started["status"] != 0:
+            wrong.append(f"the socket does not start: {started['err'].strip()}")
+        if listed["status"] != 0 or not path or not self.readable(path):
+            wrong.append(f"the clone cannot be read any more: {listed['err'].strip()}")
+        if len(now) != 1 or set(now) & set(first) or not (group_path(now[0]) or "").endswith("/snapcow.service"):
+            wrong.append(f"cowfsd was {first} and is {[(pid, group_path(pid)) for pid in now]}")
+        self.snap("rm", "--force", "before")
+        self.check("socket", not wrong, "; ".join(wrong))
+
+    def probe_watch(self):
+        """The unit of watch follows the rules, comes back when it is killed, and leaves cowfsd alone."""
+        rules, wrong = Path.home() / ".config" / "snapcow" / "watch.yaml", []
+        rules.parent.mkdir(parents=True, exist_ok=True)
+        rules.write_text(f"rules:\n  - {{name: a, project: {self.found['project']}, on: fire, run: echo x > x, "
+                         "then: keep}\n")
+
+        def main_pid():
+            done = self.systemctl("show", "--value", "-p", "MainPID", "snapcow-watch.service")
+            return done["out"].strip()
+
+        def serves(other=""):
+            deadline = time.monotonic() + COMMAND_SECONDS
+            while time.monotonic() < deadline:
+                pid = main_pid()
+                if pid not in ("", "0", other) and str(self.snap_json("watch", "status").get("pid")) == pid:
+                    return pid
+                time.sleep(0.5)
+            return ""
+
+        started = self.systemctl("start", "snapcow-watch.service")
+        before, first = daemons(), serves()
+        if not first:
+            wrong.append(f"nobody follows the rules: {started['err'].strip()}")
+        else:
+            os.kill(int(first), signal.SIGKILL)
+            if not serves(first):
+                wrong.append("it does not come back after SIGKILL")
+        self.systemctl("stop", "snapcow-watch.service")
+        if main_pid() != "0" or daemons() != before:
+            wrong.append(f"after stop it is {main_pid()}, and cowfsd was {before} and is {daemons()}")
+        rules.unlink()
+        self.check("watch", not wrong, "; ".join(wrong))
 
     def probe_run(self):
         done = self.snap("run", "--", "true")
@@ -243,7 +298,10 @@ class Probe:
             try:
                 child.wait(whole * (i + 1) / (KILLED_CALLERS + 1))
             except subprocess.TimeoutExpired:
-                os.killpg(child.pid, signal.SIGKILL) if i % 2 else child.kill()
+                if i % 2:
+                    os.killpg(child.pid, signal.SIGKILL)
+                else:
+                    child.kill()
                 child.wait()
         self.found["left_by_killed"] = sorted(our_groups())
 

@@ -7,7 +7,7 @@ import situations
 
 # Column: the checks it stands for. A cell is the worst of them.
 COLUMNS = {
-    "run": ["probe", "package", "run"],
+    "run": ["probe", "package", "socket", "run"],
     "heap": ["mem-heap"],
     "memfd": ["mem-memfd"],
     "pids": ["pids"],
@@ -16,7 +16,7 @@ COLUMNS = {
     "left behind": ["tree", "units", "after-tree"],
     "doctor": ["doctor-looks", "doctor-true"],
     "promote": ["promote"],
-    "restart": ["restart"],
+    "restart": ["restart", "watch"],
     "outlives": ["outlives"],
 }
 ACCELS = {"kvm": "with KVM", "tcg": "emulated"}
