@@ -148,21 +148,21 @@ def million(session):
 
 
 def large_files(session):
-    """LARGE_FILES files of a tenth of --large each; --quick has a tenth of them."""
-    count = LARGE_FILES // 10 if session.opts.quick else LARGE_FILES
+    """LARGE_FILES files of a tenth of --large each, or as many as fit four times; --quick has a tenth of them."""
     size = session.opts.large // 10
 
     def make():
+        count = min(LARGE_FILES // 10 if session.opts.quick else LARGE_FILES,
+                    shutil.disk_usage(session.arena.outside).free // 4 // size)
         top = session.arena.fresh_dir("large-files")
         pattern = random.Random(1)
         for i in range(count):
             with open(top / f"{i:03}.bin", "wb", buffering=0) as f:
                 for _ in range(0, size, 1 << 20):
                     f.write(pattern.randbytes(min(size, 1 << 20)))
-        return top
-    if shutil.disk_usage(session.arena.outside).free < 4 * count * size:
-        return None, count, size
-    return session.once("large-files", make), count, size
+        return top, count
+    top, count = session.once("large-files", make)
+    return top if count else None, count, size
 
 
 def large(session):
