@@ -35,11 +35,25 @@ static void hold(struct op *op, const struct cached *o)
 	op->held[op->n_held++] = o;
 }
 
+/* Whoever lists a directory asks for the same tree once for each name. */
+static const struct cached *find_newest(const struct op *op, enum object_kind kind,
+					const struct object_id *id)
+{
+	const struct cached *o = op->n_held > 0 ? op->held[op->n_held - 1] : NULL;
+
+	return o && o->what.kind == kind && object_id_equal(&o->what.id, id) ? o : NULL;
+}
+
 int op_object(struct op *op, enum object_kind kind, const struct object_id *id,
 	      const struct cached **ret)
 {
-	const struct cached *o = cache_find(op->l->cache, kind, id);
+	const struct cached *o = find_newest(op, kind, id);
 
+	if (o) {
+		*ret = o;
+		return 0;
+	}
+	o = cache_find(op->l->cache, kind, id);
 	if (!o)
 		return need_object(&op->need, kind, id);
 	hold(op, o);
