@@ -1,13 +1,13 @@
 /*
- * A listing brings the attributes with it (READDIRPLUS), so most names need no request of their own.
- * The kernel lists that way only while somebody asks for attributes, so the walker asks for each
- * name's.
+ * A listing brings the attributes with it (READDIRPLUS), so names need no request of their own.  The
+ * kernel goes on listing that way only while somebody asks for attributes, so the walker asks for
+ * those of a name now and then, more often than a listing is answered in parts.
  *
  * It also asks for `.gitignore`, so that the kernel knows where it is missing: git looks for it in
  * each directory.
  *
  * A second walk reads small files ahead: with those the number of requests counts, and read-ahead
- * waits for none.  A third walk asks for the attributes again: reading changed the access times, so
+ * waits for none.  A third walk asks for all attributes again: reading changed the access times, so
  * the next stat() would be a request.  All this may be in vain, so the walker stays within bounds and
  * lets everybody else go first.
  */
@@ -35,12 +35,14 @@
 #define MEMORY_SHARE 8                     /* and at most this fraction of free memory */
 #define LOOK_EVERY   32                    /* names between two looks at the load */
 #define PAUSE_NS     20000000
+#define ASK_EVERY    64 /* names; an answer to a listing has some 200 in 32 KiB */
 
 struct walk {
 	char **dirs; /* owned, like each path; still to be read */
 	size_t n, cap;
 	unsigned entries; /* seen */
 	bool ahead;       /* read files ahead */
+	bool again;       /* ask for all attributes, which the kernel may not know any more */
 	uint64_t left;    /* bytes that may still be read ahead */
 	int load_fd;      /* -1: do not yield to others */
 	unsigned processors;
@@ -90,7 +92,24 @@ static bool read_file(struct walk *w, int dir, const char *name, const struct st
 	return true;
 }
 
+static bool is_asked_for(const struct walk *w, const struct dirent *e)
+{
+	return w->ahead || w->again || e->d_type == DT_UNKNOWN || w->entries % ASK_EVERY == 0;
+}
+
 /* False: going on is pointless. */
+static bool read_name(struct walk *w, int dir, const struct dirent *e, const char *path)
+{
+	struct stat st = { .st_mode = DTTOIF(e->d_type) };
+
+	if (is_asked_for(w, e) && fstatat(dir, e->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+		return false;
+	if (S_ISDIR(st.st_mode))
+		return push(w, path, e->d_name);
+	return !w->ahead || read_file(w, dir, e->d_name, &st);
+}
+
+/* Likewise. */
 static bool read_names(struct walk *w, DIR *dir, const char *path)
 {
 	const struct dirent *e;
@@ -101,10 +120,7 @@ static bool read_names(struct walk *w, DIR *dir, const char *path)
 			continue;
 		if (w->load_fd >= 0 && w->entries % LOOK_EVERY == 0)
 			let_others_go_first(w);
-		if (++w->entries > ENTRIES_MAX ||
-		    fstatat(dirfd(dir), e->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0 ||
-		    (S_ISDIR(st.st_mode) && !push(w, path, e->d_name)) ||
-		    (w->ahead && !read_file(w, dirfd(dir), e->d_name, &st)))
+		if (++w->entries > ENTRIES_MAX || !read_name(w, dirfd(dir), e, path))
 			return false;
 	}
 	if (w->ahead)
@@ -165,6 +181,7 @@ int walker_main(const char *parent)
 		w.parent = (pid_t)strtol(parent, NULL, 10);
 		walk(&w); /* as far as that goes */
 		w.ahead = false;
+		w.again = true;
 	}
 	_exit(walk(&w) ? 0 : 1);
 }

@@ -1,6 +1,6 @@
 /*
- * One thread makes warm clones, waits for their walkers and gives them up.  It reaps a walker with
- * the lock held, so whoever holds the lock and sees a walker may kill it.
+ * One thread makes warm clones, has them walked and gives them up.  For somebody who announced to need
+ * several, two are walked at once: one walk keeps about one processor busy.
  */
 #include "engine/host/warm-clone-i.h"
 
@@ -15,7 +15,7 @@
 #include "base/sys.h"
 #include "engine/host/habit-i.h"
 #include "engine/host/host-i.h"
-#include "engine/host/walker-process-i.h"
+#include "engine/host/walkers-i.h"
 
 #define KEEP_MS     600000 /* a warm clone that nobody takes */
 #define EXTRA_MS    120000 /* those beyond the first, which somebody announced to need */
@@ -28,6 +28,7 @@ struct spare {
 	struct layer *layer; /* owned, with `mount` */
 	struct mount *mount;
 	unsigned walks; /* completed ones: the first reads names, the second small files */
+	bool begun;     /* the first has been, so the kernel knows some names at least */
 	bool due;       /* the next one is to come */
 	bool cut;       /* its walker was ended early, so cowfsd must be quiet first */
 	uint64_t made;  /* engine_clock_ms() */
@@ -49,10 +50,9 @@ struct warm_clone {
 	size_t n;
 	struct object_id root;
 	struct catalog_id snapshot;
-	pid_t walker;          /* 0: none runs */
-	struct layer *walking; /* in which spare */
-	unsigned rests;        /* callers that must not be disturbed */
-	uint64_t asked;        /* engine_clock_ms() when somebody last wanted or took one */
+	struct walkers walkers; /* each in the spare that has this layer */
+	unsigned rests;         /* callers that must not be disturbed */
+	uint64_t asked;         /* engine_clock_ms() when somebody last wanted or took one */
 	uint64_t taken;
 };
 
@@ -73,10 +73,15 @@ static bool is_short(const struct warm_clone *s)
 	return s->wish.count > n;
 }
 
-static struct spare *find_walking(struct warm_clone *s)
+static bool is_walked(const struct warm_clone *s, const struct spare *one)
 {
-	for (size_t i = 0; s->walker != 0 && i < s->n; i++)
-		if (s->spares[i].layer == s->walking)
+	return walkers_in(&s->walkers, one->layer);
+}
+
+static struct spare *find_layer(struct warm_clone *s, const void *layer)
+{
+	for (size_t i = 0; i < s->n; i++)
+		if (s->spares[i].layer == layer)
 			return &s->spares[i];
 	return NULL;
 }
@@ -84,9 +89,12 @@ static struct spare *find_walking(struct warm_clone *s)
 /* The first of which so many walks are done and the next is due. */
 static struct spare *find_due(struct warm_clone *s, unsigned walks)
 {
-	for (size_t i = 0; !is_stale(s) && i < s->n; i++)
-		if (s->spares[i].due && s->spares[i].walks == walks)
-			return &s->spares[i];
+	for (size_t i = 0; !is_stale(s) && i < s->n; i++) {
+		struct spare *one = &s->spares[i];
+
+		if (one->due && one->walks == walks && !is_walked(s, one))
+			return one;
+	}
 	return NULL;
 }
 
@@ -100,33 +108,30 @@ static struct spare pull(struct warm_clone *s, const struct spare *one)
 	return gone;
 }
 
-/* --- the walker ------------------------------------------------------------------------- */
+/* --- walks ------------------------------------------------------------------------------ */
 
 /* lock held; `again`: it is to walk there once more, later */
-static void end_walker(struct warm_clone *s, bool again)
+static void end_walk(struct warm_clone *s, struct spare *one, bool again)
 {
-	struct spare *walking = find_walking(s);
-
-	if (s->walker == 0)
+	if (!is_walked(s, one))
 		return;
-	if (walking)
-		walking->cut |= again;
-	walker_kill(s->walker);
+	one->cut |= again;
+	walkers_kill(&s->walkers, one->layer);
 }
 
-/* lock held, but while it waits */
-static void await_walker(struct warm_clone *s)
+/* lock held */
+static void end_walks(struct warm_clone *s, bool again)
 {
-	const pid_t walker = s->walker;
-	struct spare *one;
-	bool whole;
+	for (size_t i = 0; i < s->n; i++)
+		end_walk(s, &s->spares[i], again);
+}
 
-	pthread_mutex_unlock(&s->lock);
-	walker_await(walker);
-	pthread_mutex_lock(&s->lock);
-	whole = walker_reap(walker);
-	one = find_walking(s);
-	s->walker = 0;
+/* lock held */
+static void walk_ended(void *ctx, const void *layer, bool whole)
+{
+	struct warm_clone *s = ctx;
+	struct spare *one = find_layer(s, layer);
+
 	if (one && whole) {
 		log_debug("a warm clone is %s after %llu ms", one->walks == 0 ? "ready" : "warm",
 			  (unsigned long long)(engine_clock_ms() - one->made));
@@ -135,18 +140,24 @@ static void await_walker(struct warm_clone *s)
 	} else if (one) {
 		one->due = one->cut;
 	}
-	pthread_cond_broadcast(&s->changed);
 }
 
 /* lock held */
 static void begin_walk(struct warm_clone *s, struct spare *one)
 {
 	one->cut = false;
-	s->walking = one->layer;
-	if (walker_start(s->host->dir, mount_fd(one->mount), one->walks > 0, &s->walker) >= 0)
-		return;
-	s->walker = 0;
-	one->due = false; /* then it is as warm as it was */
+	one->begun = true;
+	if (walkers_begin(&s->walkers, one->layer, s->host->dir, mount_fd(one->mount),
+			  one->walks > 0) < 0)
+		one->due = false; /* then it is as warm as it was */
+}
+
+/* Whoever announced a need waits for it; else one at a time disturbs least.  lock held */
+static bool may_walk(const struct warm_clone *s)
+{
+	const size_t most = s->announced > 0 && sys_processors() > 1 ? WALKERS_MAX : 1;
+
+	return walkers_count(&s->walkers) < most;
 }
 
 /* --- making and dropping ---------------------------------------------------------------- */
@@ -170,19 +181,33 @@ static struct spare *find_useless(struct warm_clone *s)
 	return NULL;
 }
 
+/* lock held, but while it works or waits */
+static void drop_useless(struct warm_clone *s)
+{
+	struct spare *useless;
+
+	while ((useless = find_useless(s))) {
+		if (!is_walked(s, useless)) {
+			drop(s, useless);
+			continue;
+		}
+		end_walk(s, useless, false);
+		pthread_cond_wait(&s->changed, &s->lock);
+	}
+}
+
 /* One more.  lock held, but while it works */
 static void fulfil(struct warm_clone *s)
 {
-	const struct warm_clone_wish w = s->wish;
+	struct warm_clone_wish w = s->wish;
 	struct spare one = { .due = true };
-	struct spare *useless;
 	struct err err = { 0 };
 	int r;
 
-	while ((useless = find_useless(s)))
-		drop(s, useless);
+	drop_useless(s);
 	if (!is_short(s) || !object_id_equal(&w.root, &s->wish.root) || s->n == SPARES_MAX)
 		return;
+	w.growing = walkers_count(&s->walkers);
 	pthread_mutex_unlock(&s->lock);
 	r = warm_clone_make(s->host, &w, &one.layer, &one.mount, &err);
 	one.made = engine_clock_ms();
@@ -285,21 +310,21 @@ static void *warm_clone_run(void *arg)
 
 	pthread_mutex_lock(&s->lock);
 	while (!s->ending) {
-		if (s->walker != 0)
-			await_walker(s);
+		if (!may_walk(s))
+			pthread_cond_wait(&s->changed, &s->lock);
 		else if (find_due(s, 0))
 			walk(s, 0);
 		else if (is_short(s))
 			make_another(s);
+		else if (s->n == 0 || walkers_count(&s->walkers) > 0)
+			pthread_cond_wait(&s->changed, &s->lock);
 		else if (find_due(s, 1))
 			walk(s, 1);
-		else if (s->n == 0)
-			pthread_cond_wait(&s->changed, &s->lock);
 		else
 			wait_or_give_up(s);
 	}
-	if (s->walker != 0)
-		await_walker(s);
+	while (walkers_count(&s->walkers) > 0)
+		pthread_cond_wait(&s->changed, &s->lock);
 	while (s->n > 0)
 		drop(s, &s->spares[s->n - 1]);
 	pthread_mutex_unlock(&s->lock);
@@ -317,6 +342,7 @@ int warm_clone_new(struct host *h, struct warm_clone **ret, struct err *err)
 	s->host = h;
 	pthread_mutex_init(&s->lock, NULL);
 	sys_cond_init(&s->changed);
+	walkers_init(&s->walkers, &s->lock, &s->changed, walk_ended, s);
 	*ret = s;
 	return 0;
 }
@@ -329,7 +355,7 @@ void warm_clone_end(struct warm_clone *s)
 	s->ending = true;
 	started = s->started;
 	s->started = false;
-	end_walker(s, false);
+	end_walks(s, false);
 	pthread_cond_broadcast(&s->changed);
 	pthread_mutex_unlock(&s->lock);
 	if (started)
@@ -342,6 +368,7 @@ void warm_clone_free(struct warm_clone *s)
 		return;
 	warm_clone_end(s);
 	assert(s->n == 0);
+	walkers_done(&s->walkers);
 	pthread_cond_destroy(&s->changed);
 	pthread_mutex_destroy(&s->lock);
 	free(s);
@@ -354,13 +381,23 @@ static void start_thread(struct warm_clone *s)
 		s->started = true;
 }
 
+/* The names of another are wanted sooner than what is in the files of one.  lock held */
+static void end_vain_walks(struct warm_clone *s)
+{
+	for (size_t i = 0; i < s->n; i++) {
+		struct spare *one = &s->spares[i];
+
+		if (is_stale(s) || mount_ended(one->mount) || (is_short(s) && one->walks > 0))
+			end_walk(s, one, !is_stale(s));
+	}
+}
+
 /* lock held */
 static void want(struct warm_clone *s, const struct snapshot *base, size_t count)
 {
 	const bool same = object_id_equal(&s->wish.root, &base->root);
 	const size_t likely = habit_expects(&s->habit, &base->project, engine_clock_ms(),
 					    warm_clone_cost(base->files), sys_available_memory());
-	const struct spare *walking;
 
 	count = count > SPARES_MAX ? SPARES_MAX : count;
 	if (!same)
@@ -377,11 +414,7 @@ static void want(struct warm_clone *s, const struct snapshot *base, size_t count
 		.files = base->files,
 	};
 	s->asked = engine_clock_ms();
-	walking = find_walking(s);
-	/* The names of another are wanted sooner than what is in the files of one. */
-	if (walking &&
-	    (is_stale(s) || mount_ended(walking->mount) || (is_short(s) && walking->walks > 0)))
-		end_walker(s, !is_stale(s));
+	end_vain_walks(s);
 	start_thread(s);
 	pthread_cond_broadcast(&s->changed);
 }
@@ -407,7 +440,7 @@ void warm_clone_rest(struct warm_clone *s)
 {
 	pthread_mutex_lock(&s->lock);
 	s->rests++;
-	end_walker(s, true);
+	end_walks(s, true);
 	pthread_mutex_unlock(&s->lock);
 }
 
@@ -418,32 +451,38 @@ void warm_clone_rested(struct warm_clone *s)
 	pthread_mutex_unlock(&s->lock);
 }
 
-/* The warmest that nobody walks in, or the one that somebody does.  lock held */
+/* How warm it is; of two that are as warm, the one in which nobody walks can be had at once. */
+static unsigned rank(const struct warm_clone *s, const struct spare *one)
+{
+	const unsigned warmth = one->walks > 0 ? 1 + one->walks : one->begun;
+
+	return 2 * warmth + !is_walked(s, one);
+}
+
+/* lock held */
 static struct spare *find_best(struct warm_clone *s, const struct object_id *root)
 {
 	struct spare *best = NULL;
 
 	for (size_t i = 0; !s->ending && object_id_equal(&s->root, root) && i < s->n; i++) {
 		struct spare *one = &s->spares[i];
-		const bool walked = s->walker != 0 && one->layer == s->walking;
 
 		if (mount_ended(one->mount))
 			continue;
-		if (!best || (s->walker != 0 && best->layer == s->walking) ||
-		    (!walked && one->walks > best->walks))
+		if (!best || rank(s, one) > rank(s, best))
 			best = one;
 	}
 	return best;
 }
 
-/* lock held, but while it waits for the walker */
+/* lock held, but while it waits for a walker */
 static bool take_layer(struct warm_clone *s, const struct object_id *root, struct layer **ret_layer,
 		       struct mount **ret_mount)
 {
 	struct spare *best, one;
 
-	while ((best = find_best(s, root)) && s->walker != 0 && best->layer == s->walking) {
-		end_walker(s, false);
+	while ((best = find_best(s, root)) && is_walked(s, best)) {
+		end_walk(s, best, false);
 		pthread_cond_wait(&s->changed, &s->lock);
 	}
 	if (!best)

@@ -21,6 +21,7 @@ struct warm_clone_wish {
 	struct catalog_id snapshot, project;
 	struct object_id root;
 	uint64_t files;
+	size_t growing; /* warm clones that are being walked: their memory is not all in use yet */
 };
 
 /* -EFBIG or -ENOMEM if there are too many files for a clone that perhaps nobody takes. */

@@ -63,7 +63,7 @@ static int make_parts(struct host *h, const struct warm_clone_wish *w, struct la
 
 	if (w->files > FILES_MAX)
 		return err_set(err, -EFBIG, "it has too many files");
-	if (sys_available_memory() < MEMORY_MIN + warm_clone_cost(w->files))
+	if (sys_available_memory() < MEMORY_MIN + (1 + w->growing) * warm_clone_cost(w->files))
 		return err_set(err, -ENOMEM, "memory is short");
 	r = open_layer(h, w, ret_layer, err);
 	return r < 0 ? r : mount_warm_clone(h, *ret_layer, ret_mount, err);
