@@ -18,77 +18,17 @@
 #include "base/hex.h"
 #include "base/sys.h"
 #include "remote/depot-dir-i.h"
-#include "remote/pack/digest-table.h"
-
-#define DEPTH_MAX 8 /* of manifests that name manifests */
-
-/* OPENED: what it names is marked, too.  A blob may be NEEDED as a layer before it is met as a manifest. */
-enum { NEEDED = 1, GONE = 2, OPENED = 3 };
+#include "remote/depot-mark.h"
 
 struct collecting {
 	struct dir_depot *dir;
 	const struct depot_retention *what;
-	struct digest_table marks;
+	struct depot_marks marks;
 	struct depot_freed *freed;
-	unsigned depth;
 	bool manifests; /* this round removes manifests alone */
 	int64_t before; /* nanoseconds since 1970: what is older may go */
 	struct err *err;
 };
-
-static int mark_manifest(struct collecting *c, const struct digest *d);
-
-static int mark_blob(const struct digest *blob, bool is_manifest, void *ctx)
-{
-	struct collecting *c = ctx;
-	int r;
-
-	if (!is_manifest)
-		return digest_table_add(&c->marks, NEEDED, blob, 0) < 0 ? err_nomem(c->err) : 0;
-	r = mark_manifest(c, blob);
-	/* What a foreign image lacks is not ours to judge; the rest of it stays. */
-	return r == -ENOENT ? 0 : r;
-}
-
-/*
- * 1 and its bytes in `text`, or 0 if it was opened before.  It is needed in any case.  -ENOENT without a
- * sentence if it is not there.
- */
-static int open_manifest(struct collecting *c, const struct digest *d, struct buf *text)
-{
-	int r;
-
-	if (digest_table_add(&c->marks, NEEDED, d, 0) < 0)
-		return err_nomem(c->err);
-	if (digest_table_find(&c->marks, OPENED, d))
-		return 0;
-	r = depot_get(&c->dir->depot, d, DEPOT_MANIFEST_MAX, text, NULL, c->err);
-	if (r < 0)
-		return r;
-	return digest_table_add(&c->marks, OPENED, d, 0) < 0 ? err_nomem(c->err) : 1;
-}
-
-static int mark_named(struct collecting *c, const struct buf *text)
-{
-	int r;
-
-	if (c->depth == DEPTH_MAX)
-		return err_set(c->err, -EBADMSG, "'%s' has manifests of manifests without end",
-			       c->dir->depot.url);
-	c->depth++;
-	r = dir_each_blob(text, mark_blob, c);
-	c->depth--;
-	return r;
-}
-
-/* -ENOENT without a sentence if it is not there itself. */
-static int mark_manifest(struct collecting *c, const struct digest *d)
-{
-	CLEANUP(buf_done) struct buf text = BUF_INIT;
-	int r = open_manifest(c, d, &text);
-
-	return r > 0 ? mark_named(c, &text) : r;
-}
 
 static int mark_listed(struct collecting *c, struct json manifests,
 		       const struct dir_index_change *change)
@@ -107,7 +47,7 @@ static int mark_listed(struct collecting *c, struct json manifests,
 			return err_set(c->err, -EBADMSG,
 				       "'%s/index.json' lists something without a digest",
 				       c->dir->path);
-		r = mark_manifest(c, &d);
+		r = depot_mark_manifest(&c->marks, &d);
 		if (r == -ENOENT)
 			return err_set(c->err, -EBADMSG,
 				       "'%s' lists manifest %s and lacks it: nothing is removed",
@@ -116,26 +56,6 @@ static int mark_listed(struct collecting *c, struct json manifests,
 			return r;
 	}
 	return 0;
-}
-
-static int mark(struct collecting *c, struct json manifests, const struct dir_index_change *change)
-{
-	int r = mark_listed(c, manifests, change);
-
-	for (size_t i = 0; r == 0 && i < c->what->n_keep; i++) {
-		CLEANUP(buf_done) struct buf text = BUF_INIT;
-
-		r = open_manifest(c, &c->what->keep[i], &text);
-		/* One that is gone or damaged itself needs nothing, and stays as it is. */
-		if (r == -ENOENT || r == -EBADMSG)
-			r = 0;
-		if (r > 0)
-			r = mark_named(c, &text);
-	}
-	for (size_t i = 0; r == 0 && i < c->what->n_gone; i++)
-		if (digest_table_add(&c->marks, GONE, &c->what->gone[i], 0) < 0)
-			r = err_nomem(c->err);
-	return r;
 }
 
 static bool is_needed(struct collecting *c, const char *name, bool *ret_manifest)
@@ -149,8 +69,8 @@ static bool is_needed(struct collecting *c, const char *name, bool *ret_manifest
 	if (strlen(name) != SHA256_HEX_SIZE - 1 ||
 	    hex_decode(name, strlen(name), d.b, sizeof(d.b)) < 0)
 		return true;
-	*ret_manifest = digest_table_find(&c->marks, GONE, &d) != NULL;
-	return digest_table_find(&c->marks, NEEDED, &d) != NULL;
+	*ret_manifest = depot_is_gone(&c->marks, &d);
+	return depot_is_needed(&c->marks, &d);
 }
 
 static int sweep_one(const char *name, unsigned char type, void *ctx)
@@ -241,6 +161,7 @@ int dir_collect(struct depot *d, const struct depot_retention *what, struct depo
 	struct json manifests;
 	int r;
 
+	c.marks = (struct depot_marks){ .depot = d, .err = c.err };
 	*ret = (struct depot_freed){ 0 };
 	r = dir_use(c.dir, err);
 	if (r < 0)
@@ -249,13 +170,15 @@ int dir_collect(struct depot *d, const struct depot_retention *what, struct depo
 	if (r == 0)
 		r = dir_index_load(c.dir, &doc, &manifests, err);
 	if (r == 0)
-		r = mark(&c, manifests, &change);
+		r = mark_listed(&c, manifests, &change);
+	if (r == 0)
+		r = depot_mark_retained(&c.marks, what);
 	if (r == 0)
 		ret->moved = count_moved(manifests, what);
 	if (r == 0 && ret->names > 0 && !what->dry)
 		r = dir_index_change(c.dir, manifests, &change, err);
 	if (r >= 0)
 		r = sweep(&c);
-	digest_table_done(&c.marks);
+	depot_marks_done(&c.marks);
 	return r;
 }

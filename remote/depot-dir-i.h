@@ -52,13 +52,6 @@ bool dir_index_drops(struct json entry, const struct dir_index_change *c);
 NODISCARD int dir_index_change(struct dir_depot *dir, struct json manifests,
 			       const struct dir_index_change *c, struct err *err);
 
-/*
- * Call `fn` for each blob that a manifest or an index of manifests names.  Bytes that are neither name
- * none.  A non-zero answer ends it and is returned.
- */
-typedef int (*dir_blob_fn)(const struct digest *blob, bool is_manifest, void *ctx);
-NODISCARD int dir_each_blob(const struct buf *manifest, dir_blob_fn fn, void *ctx);
-
 /* --- what struct depot_ops has ------------------------------------------------------------- */
 
 int dir_put_manifest(struct depot *d, const char *tag, const struct digest *expect,

@@ -8,6 +8,7 @@
 #include "base/fdio.h"
 #include "base/json.h"
 #include "remote/depot-dir-i.h"
+#include "remote/depot-mark.h"
 
 #define INDEX_MAX  ((size_t)16 << 20)
 #define TAG_KEY    "org.opencontainers.image.ref.name"
@@ -132,66 +133,6 @@ static int check_expected(struct dir_depot *dir, struct json manifests, const ch
 		       dir->depot.url);
 }
 
-/* --- what a manifest names ---------------------------------------------------------------- */
-
-/* These types alone: the index of a pack is no index of images. */
-static bool names_manifest(struct json descriptor)
-{
-	static const char *const types[] = {
-		DEPOT_MANIFEST_TYPE,
-		INDEX_TYPE,
-		"application/vnd.docker.distribution.manifest.v2+json",
-		"application/vnd.docker.distribution.manifest.list.v2+json",
-	};
-	const char *type = json_text_if(descriptor, "mediaType");
-
-	for (size_t i = 0; type && i < ARRAY_LEN(types); i++)
-		if (strcmp(type, types[i]) == 0)
-			return true;
-	return false;
-}
-
-static int each_of(struct json descriptor, bool is_manifest, dir_blob_fn fn, void *ctx)
-{
-	const char *text = json_text_if(descriptor, "digest");
-	struct digest digest;
-
-	/* Other algorithms lie in other directories. */
-	if (!text || digest_parse(text, &digest) < 0)
-		return 0;
-	return fn(&digest, is_manifest || names_manifest(descriptor), ctx);
-}
-
-int dir_each_blob(const struct buf *manifest, dir_blob_fn fn, void *ctx)
-{
-	static const char *const lists[] = { "layers", "manifests", "blobs" };
-	static const char *const singles[] = { "config", "subject" };
-	CLEANUP(json_done) struct json_doc doc = { 0 };
-	struct err ignored = { 0 };
-	struct json j;
-	int r = 0;
-
-	if (json_parse(&doc, (const char *)manifest->data, manifest->len, &j, &ignored) < 0)
-		return 0;
-	for (size_t i = 0; r == 0 && i < ARRAY_LEN(singles); i++)
-		if (json_kind(j, singles[i]) == JSON_OBJECT)
-			r = each_of(json_get_object(j, singles[i]), i == 1, fn, ctx);
-	for (size_t i = 0; i < ARRAY_LEN(lists); i++) {
-		struct json list;
-
-		if (json_kind(j, lists[i]) != JSON_ARRAY)
-			continue;
-		list = json_get_array(j, lists[i]);
-		for (size_t n = 0; r == 0 && n < json_length(list); n++) {
-			struct json one = json_at_object(list, n);
-
-			if (one.node)
-				r = each_of(one, i == 1, fn, ctx);
-		}
-	}
-	return r;
-}
-
 struct checking {
 	struct dir_depot *dir;
 	struct err *err;
@@ -241,7 +182,7 @@ int dir_put_manifest(struct depot *d, const char *tag, const struct digest *expe
 	if (r == 0)
 		r = check_there(&digest, true, &(struct checking){ dir, err });
 	if (r == 0)
-		r = dir_each_blob(
+		r = depot_each_blob(
 		    &(const struct buf){ .data = (void *)(uintptr_t)bytes, .len = len },
 		    check_there, &(struct checking){ dir, err });
 	if (r == 0)
