@@ -15,6 +15,9 @@ static const struct scheme {
 	{ "dir:", depot_dir_open },
 	{ "oci://", depot_registry_open },
 	{ "oci+http://", depot_registry_open },
+	{ "s3://", depot_s3_open },
+	{ "s3+https://", depot_s3_open },
+	{ "s3+http://", depot_s3_open },
 	{ "ssh://", depot_ssh_open },
 };
 
@@ -54,7 +57,7 @@ int depot_open(const char *url, const struct depot_config *config, struct depot 
 		return s->open(url, config, ret, err);
 	if (reference_has_host(url))
 		return depot_registry_open(url, config, ret, err);
-	return err_set(err, -EINVAL,
-		       "'%s' is no address of a remote: it begins with dir:, oci:// or ssh://",
-		       url);
+	return err_set(
+	    err, -EINVAL,
+	    "'%s' is no address of a remote: it begins with dir:, oci://, s3:// or ssh://", url);
 }

@@ -3,7 +3,7 @@
  *
  * A depot is one repository as the OCI distribution specification has it, behind a table of
  * functions.  depot-dir.c keeps one in a directory (an OCI image layout), depot-registry.c in a
- * registry.  Back ends move bytes and judge nothing; what they get wrong is found here or above:
+ * registry, depot-s3.c in an S3 store.  Back ends move bytes and judge nothing; what they get wrong is found here or above:
  *
  *   - A blob is named by the SHA-256 of its bytes and never changes.  depot_fetch() hands out
  *     nothing that it has not checked against that name; get_blob() alone is unchecked.
@@ -208,8 +208,9 @@ bool depot_is_scheme(const char *word);
 /*
  * Open what `url` names: "dir:/path", or a registry as "oci://host[:port]/repository" or, as docker
  * writes it, without the scheme if the host has a dot or a port or is localhost; "oci+http://" is a
- * registry without TLS, "ssh://[user@]host[:port]/path" a directory of another machine.  `config` may be NULL.  Reaches for nothing yet, but for -EINVAL if the url
- * is none, and -ENOTSUP with a sentence if this build has no such back end.  A directory that is
+ * registry without TLS, "ssh://[user@]host[:port]/path" a directory of another machine, "s3://bucket/prefix" or
+ * "s3+https://host[:port]/bucket/prefix" a part of an S3 store.  `config` may be NULL.  Reaches for nothing yet,
+ * but for -EINVAL if the url is none, and -ENOTSUP with a sentence if this build has no such back end.  A directory that is
  * missing is made by the first put.
  */
 NODISCARD int depot_open(const char *url, const struct depot_config *config, struct depot **ret,
@@ -222,6 +223,8 @@ NODISCARD int depot_dir_open(const char *url, const struct depot_config *config,
 			     struct err *err);
 NODISCARD int depot_ssh_open(const char *url, const struct depot_config *config, struct depot **ret,
 			     struct err *err);
+NODISCARD int depot_s3_open(const char *url, const struct depot_config *config, struct depot **ret,
+			    struct err *err);
 NODISCARD int depot_registry_open(const char *url, const struct depot_config *config,
 				  struct depot **ret, struct err *err);
 

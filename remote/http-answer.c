@@ -22,6 +22,9 @@ static const struct {
 	{ "Retry-After", offsetof(struct http_answer, retry_after) },
 	{ "OCI-Chunk-Min-Length", offsetof(struct http_answer, chunk_min) },
 	{ "Date", offsetof(struct http_answer, date) },
+	{ "ETag", offsetof(struct http_answer, etag) },
+	{ "x-amz-meta-digest", offsetof(struct http_answer, meta_digest) },
+	{ "x-amz-bucket-region", offsetof(struct http_answer, region) },
 };
 
 static char **kept_at(struct http_answer *a, size_t i)

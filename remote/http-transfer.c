@@ -217,6 +217,18 @@ static void set_body(struct transfer *t, CURLcode *rc)
 	SET(t, rc, CURLOPT_CUSTOMREQUEST, t->q->method);
 }
 
+/* libcurl computes the signature from the head that it is about to send. */
+static void set_keys(struct transfer *t, CURLcode *rc)
+{
+	const struct http_keys *k = t->trusted ? t->q->keys : NULL;
+
+	if (!k)
+		return;
+	SET(t, rc, CURLOPT_AWS_SIGV4, k->scope);
+	SET(t, rc, CURLOPT_USERNAME, k->access);
+	SET(t, rc, CURLOPT_PASSWORD, k->secret);
+}
+
 struct lines {
 	const struct curl *curl;
 	struct curl_slist *list; /* owned */
@@ -257,7 +269,9 @@ static void add_lines(const struct transfer *t, struct lines *l)
 	const struct strlist *more = t->q->headers;
 	char range[64];
 
-	add_line(l, "Expect:");
+	/* libcurl 7.88 would sign the header that this leaves out; a store asked first may refuse before all is sent. */
+	if (!t->q->keys)
+		add_line(l, "Expect:");
 	for (size_t i = 0; more && i < more->n; i++)
 		add_line(l, more->list[i]);
 	/* A POST or PUT of nothing says so, which some servers insist on. */
@@ -334,6 +348,7 @@ int transfer_run(struct transfer *t, struct err *err)
 	set_fixed(t, &rc);
 	set_client(t, &rc);
 	set_body(t, &rc);
+	set_keys(t, &rc);
 	SET(t, &rc, CURLOPT_ERRORBUFFER, detail);
 	SET(t, &rc, CURLOPT_URL, t->url);
 	/* In the clear it goes to this machine, and to no proxy. */
@@ -347,5 +362,6 @@ int transfer_run(struct transfer *t, struct err *err)
 	/* libcurl keeps copies of headers until the next use of the handle. */
 	t->h->curl->easy_setopt(t->h->easy, CURLOPT_HTTPHEADER, NULL);
 	t->h->curl->easy_setopt(t->h->easy, CURLOPT_ERRORBUFFER, NULL);
+	t->h->curl->easy_setopt(t->h->easy, CURLOPT_PASSWORD, NULL);
 	return rc == CURLE_OK && t->wrong == 0 ? 0 : explain(t, rc, detail, err);
 }

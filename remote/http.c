@@ -156,7 +156,7 @@ static int send_once(struct http *h, const struct http_request *q, uint64_t *tak
 		r = transfer_run(&t, err);
 		if (r < 0)
 			return r;
-		if (!is_redirect(a->status))
+		if (!is_redirect(a->status) || q->stay)
 			return 0;
 		r = follow(q, a, &url, err);
 		if (r < 0)

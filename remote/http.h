@@ -8,7 +8,7 @@
  *     that the server asks for.  A download goes on where it broke off.
  *   - A redirect is followed to the same scheme or to https, HTTP_REDIRECTS_MAX times at most, and only
  *     for requests without a body.
- *   - The authorization goes to the host of the request's URL and to no other.
+ *   - The authorization and a signature go to the host of the request's URL and to no other.
  *   - Nothing that can be a secret stands in a sentence: neither authorization nor what follows a '?'.
  *   - What an answer may hold is bounded.
  *
@@ -61,11 +61,18 @@ typedef int (*http_sink_fn)(const void *data, size_t len, void *ctx);
 /* Called after some bytes moved and about once a second anyhow; a negative errno ends the transfer. */
 typedef int (*http_moved_fn)(uint64_t bytes, void *ctx);
 
+/* What AWS' signature version 4 is made with, anew for each try; all borrowed. */
+struct http_keys {
+	const char *access, *secret;
+	const char *scope; /* "aws:amz:eu-west-1:s3" */
+};
+
 struct http_request {
 	const char *method;               /* "GET" */
 	const char *url;                  /* http:// or https:// */
 	const struct strlist *headers;    /* "Name: value"; NULL: none */
 	const char *authorization;        /* "Basic ..."; NULL: none */
+	const struct http_keys *keys;     /* sign with these; NULL: do not */
 	const struct http_source *source; /* NULL: no body */
 	http_sink_fn sink;                /* NULL: the body is kept in the answer */
 	void *sink_ctx;
@@ -74,13 +81,16 @@ struct http_request {
 	void *moved_ctx;
 	bool once;  /* one try: it may have been carried out */
 	bool quick; /* do not try again where nobody listens */
+	bool stay;  /* follow no redirect: it is the answer */
 };
 
 struct http_answer {
 	int status; /* 200 */
 	char *content_type, *location, *link, *digest, *range, *retry_after,
 	    *date; /* owned, or NULL */
-	char *content_range, *chunk_min;
+	char *content_range, *chunk_min, *etag;
+	char *meta_digest;         /* what a name in S3 was stored with */
+	char *region;              /* what S3 says of where a bucket is */
 	struct strlist challenges; /* each WWW-Authenticate */
 	uint64_t length;           /* what Content-Length says; UINT64_MAX: nothing */
 	struct buf body;           /* unless it went to the sink */

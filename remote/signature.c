@@ -25,12 +25,17 @@ char *signature_repository(const char *url)
 {
 	const size_t scheme = strncmp(url, "oci://", 6) == 0         ? 6
 			      : strncmp(url, "oci+http://", 11) == 0 ? 11
+			      : strncmp(url, "s3+https://", 11) == 0 ? 11
+			      : strncmp(url, "s3+http://", 10) == 0  ? 10
 								     : 0;
 	/* As docker writes it, without a scheme. */
 	const bool docker = strncmp(url, "dir:", 4) != 0 && !strstr(url, "://");
 	const char *host = url + scheme, *slash = strchr(host, '/');
 	size_t len = strlen(url);
 
+	/* It has no host, and begins with the bucket. */
+	if (strncmp(url, "s3://", 5) == 0)
+		return strdup(url + 5);
 	if ((scheme > 0 || docker) && slash)
 		return strdup(slash + 1);
 	while (len > 1 && url[len - 1] == '/')

@@ -128,9 +128,10 @@ const struct command cmd_push = {
 	.details =
 	    "STATE is a snapshot, a clone as it is now, or `.`, the project as it is now (default: the\n"
 	    "clone that holds the current directory, else `.`). REMOTE is a name of `remote add` or an\n"
-	    "address: dir:/path, oci://host/repository or ssh://host/path. NAME (default: latest) moves\n"
-	    "to the snapshot last, so it never names an incomplete one. If somebody else moved NAME,\n"
-	    "push stops with exit code 6, unless --force. -q prints the digest of the manifest.\n",
+	    "address: dir:/path, oci://host/repository, s3://bucket/prefix or ssh://host/path. NAME\n"
+	    "(default: latest) moves to the snapshot last, so it never names an incomplete one. If\n"
+	    "somebody else moved NAME, push stops with exit code 6, unless --force. -q prints the\n"
+	    "digest of the manifest.\n",
 	.examples = "push origin\npush try origin:try\npush @ dir:/mnt/share/app:nightly\n",
 	.run = push_run,
 };

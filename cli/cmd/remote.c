@@ -161,8 +161,10 @@ const struct command cmd_remote = {
 	.preset = remote_preset,
 	.details =
 	    "URL is dir:/path, a directory of its own (an OCI image layout);\n"
-	    "oci://host[:port]/repository, a registry; or ssh://[user@]host[:port]/path, a directory on\n"
-	    "another machine that has snapcow. remotes.json beside config.yaml keeps the names, for\n"
+	    "oci://host[:port]/repository, a registry; ssh://[user@]host[:port]/path, a directory on\n"
+	    "another machine that has snapcow; s3://bucket[/prefix], a part of a bucket in the S3 store\n"
+	    "that AWS_ENDPOINT_URL names, or Amazon's; or s3+https://host[:port]/bucket[/prefix], which\n"
+	    "names the store. remotes.json beside config.yaml keeps the names, for\n"
 	    "all stores of this user, and no passwords. `remote log REMOTE` lists the names that a\n"
 	    "remote has; with REMOTE:NAME, the earlier snapshots of that name.\n"
 	    "\n"
