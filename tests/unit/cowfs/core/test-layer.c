@@ -282,4 +282,85 @@ TEST(a_strict_clone_waits_for_the_disk_and_others_do_not)
 	CHECK(live_has(&v, "f", "three"));
 }
 
+/* A strict clone with these files, all of which one fsync has committed. */
+static void open_synced(struct live *v, const char *name, const char *const *files,
+			uint64_t *ret_nodes)
+{
+	struct err err = { 0 };
+
+	live_open(v, name);
+	make_strict(v);
+	live_crash(v);
+	for (size_t i = 0; files[i]; i++) {
+		live_put(v, files[i], "one");
+		ret_nodes[i] = live_hold(v, files[i]);
+	}
+	synced = false;
+	CHECK_OK(layer_sync(v->l, ret_nodes[0], &err), &err);
+	CHECK(synced);
+	synced = false;
+}
+
+TEST(a_file_that_is_committed_is_synced_without_another_commit)
+{
+	CLEANUP(live_close) struct live v = { .options.persist_ms = 1000000 };
+	uint64_t nodes[2];
+	struct err err = { 0 };
+	struct stat st;
+
+	open_synced(&v, "synced", (const char *const[]){ "a", "b", NULL }, nodes);
+	live_put(&v, "later", "one");
+	CHECK_OK(layer_sync(v.l, nodes[1], &err), &err);
+	CHECK(!synced);
+	live_crash(&v);
+	CHECK(live_has(&v, "a", "one") && live_has(&v, "b", "one"));
+	CHECK_EQ(live_try_stat(&v, "later", &st), -ENOENT);
+}
+
+TEST(a_new_name_and_new_bytes_of_a_file_are_synced)
+{
+	CLEANUP(live_close) struct live v = { .options.persist_ms = 1000000 };
+	uint64_t nodes[3];
+	struct err err = { 0 };
+
+	open_synced(&v, "named", (const char *const[]){ "a", "b", "c", NULL }, nodes);
+	CHECK_EQ(live_try_rename(&v, "a", "moved", 0), 0);
+	CHECK_OK(layer_sync(v.l, nodes[0], &err), &err);
+	CHECK(synced);
+	synced = false;
+	CHECK_EQ(live_try_link(&v, "b", "linked"), 0);
+	CHECK_OK(layer_sync(v.l, nodes[1], &err), &err);
+	CHECK(synced);
+	synced = false;
+	CHECK_EQ(live_try_write(&v, "c", 0, "two", 3), 0);
+	CHECK_OK(layer_sync(v.l, nodes[2], &err), &err);
+	CHECK(synced);
+	live_crash(&v);
+	CHECK(live_has(&v, "moved", "one") && live_has(&v, "linked", "one") &&
+	      live_has(&v, "c", "two"));
+}
+
+TEST(a_file_waits_for_the_disk_only_for_its_own_commit)
+{
+	CLEANUP(live_close) struct live v = { .options.persist_ms = 1000000 };
+	uint64_t nodes[2];
+	struct err err = { 0 };
+
+	open_synced(&v, "own", (const char *const[]){ "a", "b", NULL }, nodes);
+	CHECK_EQ(live_try_write(&v, "a", 0, "two", 3), 0);
+	live_persist(&v); /* as the committer does */
+	CHECK_OK(layer_sync(v.l, nodes[1], &err), &err);
+	CHECK(!synced);
+	CHECK_OK(layer_sync(v.l, nodes[0], &err), &err);
+	CHECK(synced);
+	/* Of what was read from the store again nothing says which commit it is of. */
+	CHECK_EQ(live_try_write(&v, "a", 0, "new", 3), 0);
+	live_persist(&v);
+	live_drop(&v, nodes[1]);
+	nodes[1] = live_hold(&v, "b");
+	synced = false;
+	CHECK_OK(layer_sync(v.l, nodes[1], &err), &err);
+	CHECK(synced);
+}
+
 TEST_MAIN("layer")
