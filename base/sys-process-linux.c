@@ -5,6 +5,7 @@
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -109,12 +110,26 @@ int sys_look_at_task(pid_t id, struct sys_task *ret)
 	return 0;
 }
 
-/* One line of the table of all processes. */
+/* --- a process and its descendants ---------------------------------------------------------- */
+
+#define TREE_MAX 4096 /* processes that are looked at; a fork bomb must not keep the looker busy */
+
+/* One line of the table of processes. */
 struct process {
 	pid_t id, parent;
 	uint64_t memory, cpu_ms;
 	bool counted;
 };
+
+struct processes {
+	struct process *list; /* owned */
+	size_t n, cap;
+};
+
+static void processes_done(struct processes *p)
+{
+	free(p->list);
+}
 
 static int look_at_process(pid_t id, struct process *ret)
 {
@@ -141,53 +156,119 @@ static int look_at_process(pid_t id, struct process *ret)
 	return 0;
 }
 
-/* All there are; the number, or a negative errno. */
-static ssize_t list_processes(struct process **ret)
+/* 1: added; 0: it has gone. */
+static int add_process(struct processes *p, pid_t id)
+{
+	if (!VEC_ROOM(p->list, p->n, p->cap))
+		return -ENOMEM;
+	if (look_at_process(id, &p->list[p->n]) < 0)
+		return 0;
+	p->n++;
+	return 1;
+}
+
+/* The children that one of its threads forked. */
+static int add_children(struct processes *p, pid_t id, const char *thread)
+{
+	char file[64], text[4096], *at = text, *end;
+	int r = 0;
+
+	snprintf(file, sizeof(file), "task/%.20s/children", thread);
+	if (read_of_task(id, file, text, sizeof(text)) < 0)
+		return 0;
+	for (long child = strtol(at, &end, 10); r >= 0 && end != at; child = strtol(at, &end, 10)) {
+		at = end;
+		/* The last of a list that is longer than the text may be cut off. */
+		if (child > 0 && *end != '\0')
+			r = add_process(p, (pid_t)child);
+	}
+	return r < 0 ? r : 0;
+}
+
+static int add_descendants(struct processes *p, pid_t id)
+{
+	char path[64];
+	struct dirent *e;
+	int r = 0;
+	DIR *dir;
+
+	snprintf(path, sizeof(path), "/proc/%d/task", (int)id);
+	dir = opendir(path);
+	while (dir && r >= 0 && (e = readdir(dir)))
+		if (e->d_name[0] != '.')
+			r = add_children(p, id, e->d_name);
+	if (dir)
+		closedir(dir);
+	return r;
+}
+
+/* From parents to children, as far as they say who those are. */
+static int follow_children(pid_t id, struct processes *p)
+{
+	int r = add_process(p, id);
+
+	for (size_t i = 0; r >= 0 && i < p->n; i++) {
+		p->list[i].counted = true;
+		if (p->n < TREE_MAX)
+			r = add_descendants(p, p->list[i].id);
+	}
+	return r < 0 ? r : 0;
+}
+
+/* Without that: every process there is, and then whose parent is one of them. */
+static int search_all(pid_t id, struct processes *p)
 {
 	DIR *dir = opendir("/proc");
-	struct process *list = NULL;
 	struct dirent *e;
-	size_t n = 0, cap = 0;
+	bool more = true;
+	int r = dir ? 0 : -errno;
 
-	if (!dir)
-		return -errno;
-	while ((e = readdir(dir))) {
-		const int id = atoi(e->d_name);
-
-		if (id <= 0)
-			continue;
-		if (!VEC_ROOM(list, n, cap))
-			break;
-		n += look_at_process(id, &list[n]) >= 0;
+	while (dir && r >= 0 && (e = readdir(dir)))
+		if (atoi(e->d_name) > 0)
+			r = add_process(p, atoi(e->d_name));
+	if (dir)
+		closedir(dir);
+	for (size_t i = 0; i < p->n; i++)
+		p->list[i].counted = p->list[i].id == id;
+	/* Parents come in no order before their children: until nobody is added. */
+	while (more) {
+		more = false;
+		for (size_t i = 0; i < p->n; i++)
+			for (size_t k = 0; !p->list[i].counted && k < p->n; k++)
+				if (p->list[k].counted && p->list[k].id == p->list[i].parent)
+					p->list[i].counted = more = true;
 	}
-	closedir(dir);
-	*ret = list;
-	return (ssize_t)n;
+	return r < 0 ? r : 0;
+}
+
+/* That of its children who have ended is in it.  0 for a process that we may not look into. */
+static uint64_t written_by(pid_t id)
+{
+	unsigned long long v;
+	char text[512];
+	const char *p =
+	    read_of_task(id, "io", text, sizeof(text)) < 0 ? NULL : strstr(text, "\nwrite_bytes:");
+
+	return p && sscanf(p, "\nwrite_bytes: %llu", &v) == 1 ? v : 0;
 }
 
 int sys_look_at_tree(pid_t id, struct sys_tree *ret)
 {
-	AUTO_FREE struct process *list = NULL;
-	const ssize_t n = list_processes(&list);
-	bool more = true;
+	/* A kernel without CONFIG_PROC_CHILDREN has no such file anywhere. */
+	static const char own[] = "/proc/thread-self/children";
+	CLEANUP(processes_done) struct processes p = { 0 };
+	const int r = access(own, R_OK) == 0 ? follow_children(id, &p) : search_all(id, &p);
 
 	*ret = (struct sys_tree){ 0 };
-	if (n < 0)
-		return (int)n;
-	for (ssize_t i = 0; i < n; i++)
-		list[i].counted = list[i].id == id;
-	/* Parents come in no order before their children: until nobody is added. */
-	while (more) {
-		more = false;
-		for (ssize_t i = 0; i < n; i++)
-			for (ssize_t k = 0; !list[i].counted && k < n; k++)
-				if (list[k].counted && list[k].id == list[i].parent)
-					list[i].counted = more = true;
-	}
-	for (ssize_t i = 0; i < n; i++) {
-		ret->processes += list[i].counted;
-		ret->memory += list[i].counted ? list[i].memory : 0;
-		ret->cpu_ms += list[i].counted ? list[i].cpu_ms : 0;
+	if (r < 0)
+		return r;
+	for (size_t i = 0; i < p.n; i++) {
+		if (!p.list[i].counted)
+			continue;
+		ret->processes++;
+		ret->memory += p.list[i].memory;
+		ret->cpu_ms += p.list[i].cpu_ms;
+		ret->written += written_by(p.list[i].id);
 	}
 	return ret->processes > 0 ? 0 : -ESRCH;
 }

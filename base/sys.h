@@ -209,8 +209,9 @@ bool sys_is_in_memory(const char *dir);
 /* What a process and all that descend from it use; -ESRCH if it is gone, -ENOTSUP if nobody knows. */
 struct sys_tree {
 	uint64_t processes;
-	uint64_t memory; /* bytes that are resident, shared ones each time */
-	uint64_t cpu_ms; /* with that of children that have ended */
+	uint64_t memory;  /* bytes that are resident, shared ones each time */
+	uint64_t cpu_ms;  /* with that of children that have ended */
+	uint64_t written; /* bytes given to file systems, the same; of processes that may be read */
 };
 NODISCARD int sys_look_at_tree(pid_t id, struct sys_tree *ret);
 

@@ -189,6 +189,22 @@ void sandbox_snapshots_answer(const struct sandbox_snapshots *s, uint64_t id, in
 			      uint64_t number);
 
 /*
+ * What a run uses, at moments while it lives.  The first is SANDBOX_SAMPLE_MS after its time began, so one
+ * that ends sooner is not looked at; the answer is how many ms later the next one is.
+ */
+#define SANDBOX_SAMPLE_MS 250
+
+struct sandbox_sample {
+	uint64_t at_ms;   /* since its time began */
+	uint64_t cpu_ms;  /* so far, as the next but one; neither ever falls */
+	uint64_t mem;     /* bytes: of its cgroup, else what its processes have resident */
+	uint64_t written; /* bytes given to file systems */
+	uint64_t pids;    /* processes, without the run's init */
+};
+
+typedef uint64_t (*sandbox_sample_fn)(void *ctx, const struct sandbox_sample *sample);
+
+/*
  * A whole root file system that the command sees as its `/`, in which it is root: with the
  * capabilities of caps-linux.c in its own namespaces, and none outside.  `serve` gets the kernel's end of a FUSE
  * mount that was made inside, borrowed, and must answer it before it returns; ids in its requests
@@ -266,6 +282,9 @@ struct sandbox_spec {
 	void (*began)(
 	    void *ctx); /* all walls stand, and its time begins; NULL: nobody wants to know */
 	void *began_ctx;
+
+	sandbox_sample_fn sample; /* NULL: nobody wants to know */
+	void *sample_ctx;
 
 	bool tty; /* a terminal of its own; in_fd says how large, if it is one */
 

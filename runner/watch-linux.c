@@ -22,6 +22,7 @@
 
 #include "base/cleanup.h"
 #include "runner/pump.h"
+#include "runner/sample.h"
 #include "runner/sandbox-i.h"
 
 #define DEFAULT_GRACE_MS 2000
@@ -55,8 +56,9 @@ struct watch {
 	bool restore;
 	uint64_t begun;    /* ms, as all times here: when the walls stood, or at first the set-up */
 	uint64_t deadline; /* 0: none */
-	bool ending;       /* SIGTERM is sent, and SIGKILL is next */
-	bool known;        /* how the command ended */
+	struct sampler sampler;
+	bool ending; /* SIGTERM is sent, and SIGKILL is next */
+	bool known;  /* how the command ended */
 	int status;
 	struct cgroup_use use; /* of a scope, */
 	bool counted;          /* once it was read */
@@ -102,6 +104,8 @@ static int set_clock(struct watch *w, struct err *err)
 	if (w->run->spec->limits.cpu_ms > 0 && !w->ending &&
 	    (next == 0 || next > now + CPU_LOOK_MS))
 		next = now + CPU_LOOK_MS;
+	if (w->sampler.next_ms > 0 && (next == 0 || next > w->sampler.next_ms))
+		next = w->sampler.next_ms;
 	t.it_value.tv_sec = (time_t)(next / 1000);
 	t.it_value.tv_nsec = (long)(next % 1000) * 1000000;
 	if (timerfd_settime(w->clock, TFD_TIMER_ABSTIME, &t, NULL) < 0)
@@ -176,6 +180,7 @@ static int on_clock(struct watch *w, struct err *err)
 
 	if (read(w->clock, &ticks, sizeof(ticks)) < 0)
 		return 0;
+	sampler_look(&w->sampler, w->run, w->begun, now_ms());
 	if (w->deadline > 0 && now_ms() >= w->deadline) {
 		if (w->ending) {
 			kill_all(w);
@@ -280,6 +285,7 @@ static void begin_time(struct watch *w, const struct line_msg *msg)
 		w->ret->missing |= WALL_BIT(WALL_LANDLOCK);
 	w->ret->unbounded = w->run->unbounded;
 	w->begun = now_ms();
+	sampler_begin(&w->sampler, w->run, w->begun);
 	if (!w->ending)
 		w->deadline = most > 0 ? w->begun + most : 0;
 	if (w->run->spec->began)

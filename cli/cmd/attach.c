@@ -61,7 +61,7 @@ static int attach_run(struct invocation *inv, struct err *err)
 		return r;
 	options.stop_fd = r;
 	if (inv->json)
-		r = runs_print_log(inv, &run, &options, err);
+		r = runs_print_log(inv, &run, &options, false, err);
 	else
 		r = engine_run_log(inv->engine, &run, &options, print_bytes, inv, NULL, err);
 	if (r == -EINTR)

@@ -3,10 +3,11 @@
 
 #include "cli/screen.h"
 #include "cli/show/runs.h"
+#include "cli/show/usage.h"
 
 struct logs_args {
 	uint64_t since;
-	bool follow, of_stdout, of_stderr;
+	bool follow, of_stdout, of_stderr, usage;
 };
 
 static const struct opt logs_opts[] = {
@@ -15,6 +16,8 @@ static const struct opt logs_opts[] = {
 	OPT_FLAG(0, "stderr", struct logs_args, of_stderr, "only what it wrote to stderr"),
 	OPT_U64(0, "since", "OFFSET", struct logs_args, since,
 		"pass over so many bytes; --json gives the number for the next time"),
+	OPT_FLAG(0, "usage", struct logs_args, usage,
+		 "instead: what it used over time (--json: beside the output)"),
 	OPT_END,
 };
 _Static_assert(sizeof(struct logs_args) <= CMD_ARGS_MAX, "grow CMD_ARGS_MAX");
@@ -54,7 +57,9 @@ static int logs_run(struct invocation *inv, struct err *err)
 	if (r < 0)
 		return r;
 	if (inv->json)
-		return runs_print_log(inv, &run, &options, err);
+		return runs_print_log(inv, &run, &options, args->usage, err);
+	if (args->usage)
+		return usage_print(inv, &run, err);
 	screen_begin(&screen, inv);
 	r = engine_run_log(inv->engine, &run, &options, print_bytes, &screen, NULL, err);
 	return r < 0 ? r : screen_flush(&screen, err);
@@ -70,7 +75,7 @@ const struct command cmd_logs = {
 	.details =
 	    "RUN is the run's id or the beginning of it; without RUN, the newest run. Prints both\n"
 	    "streams in the order in which they were written, at most the first 16 MiB of each.\n"
-	    "On a terminal control characters are shown, not obeyed.\n",
-	.examples = "logs\nlogs 3f9a --follow\nlogs 3f9a --stderr\nlogs --json --since 4096 3f9a\n",
+	    "On a terminal control characters are shown, not obeyed. --usage has at most 120 samples.\n",
+	.examples = "logs 3f9a --follow\nlogs 3f9a --usage\nlogs --json --since 4096 3f9a\n",
 	.run = logs_run,
 };

@@ -8,6 +8,7 @@
 #include "base/path.h"
 #include "cli/show/questions.h"
 #include "cli/show/refusals.h"
+#include "cli/show/usage.h"
 
 #define JSON_PATHS_MAX 1000
 
@@ -288,7 +289,7 @@ static int keep_bytes(bool of_stderr, const void *data, size_t len, void *ctx, s
 }
 
 int runs_print_log(const struct invocation *inv, const struct engine_run *run,
-		   const struct engine_log_options *options, struct err *err)
+		   const struct engine_log_options *options, bool usage, struct err *err)
 {
 	CLEANUP(json_done) struct json_doc doc = { 0 };
 	CLEANUP(engine_run_done) struct engine_run now = { 0 };
@@ -310,5 +311,6 @@ int runs_print_log(const struct invocation *inv, const struct engine_run *run,
 	json_set_bool(j, "truncated", now.log_truncated);
 	refusals_set_json(j, &now.refusals);
 	questions_set_now(inv, j, &now);
-	return json_print(&doc, inv->out, err);
+	r = usage ? usage_set_json(inv, j, &now, err) : 0;
+	return r < 0 ? r : json_print(&doc, inv->out, err);
 }

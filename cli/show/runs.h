@@ -35,6 +35,6 @@ int runs_code(const struct engine_run *r);
 /* "run", "state", "exit_code" and "problem" alone. */
 void runs_set_end(struct json j, const struct engine_run *r);
 
-/* The answer of a command that prints a log as JSON. */
+/* The answer of a command that prints a log as JSON; with `usage` what the run used, too. */
 NODISCARD int runs_print_log(const struct invocation *inv, const struct engine_run *run,
-			     const struct engine_log_options *options, struct err *err);
+			     const struct engine_log_options *options, bool usage, struct err *err);

@@ -34,7 +34,7 @@ static const struct route routes[] = {
 	{ "diff", { "diff", "--patch", "$a", "?b" } },
 	{ "compare", { "compare", "$a", "$b" } },
 	{ "runs", { "runs", "?count=--last" } },
-	{ "output", { "logs", "$run", "?since=--since" } },
+	{ "output", { "logs", "--usage", "$run", "?since=--since" } },
 	{ "experiments", { "experiment", "list" } },
 	{ "experiment", { "experiment", "show", "$name" } },
 	{ "changes", { "pipeline", "status", "+all=--all" } },

@@ -51,6 +51,7 @@ void engine_run_done(struct engine_run *r)
 	free(r->profile);
 	free(r->net);
 	free(r->problem);
+	free(r->curve);
 	for (size_t i = 0; i < r->n_artifacts; i++) {
 		free(r->artifacts[i].path);
 		free(r->artifacts[i].problem);

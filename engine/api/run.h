@@ -211,6 +211,7 @@ struct engine_run {
 	bool owners_lost;              /* with one id: not all that chown(2) set is recorded */
 	struct engine_missing missing; /* walls that stood not, though they were asked for */
 	uint64_t duration_ms, cpu_ms, max_rss, max_mem;
+	char *curve;   /* owned; for engine_run_curve(); NULL: it was short, or has not ended */
 	char *problem; /* owned; why it could not be started, or NULL */
 	struct engine_refusals refusals;
 	struct engine_answers answers;         /* to what it was asked about */

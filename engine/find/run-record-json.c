@@ -237,6 +237,8 @@ static void set_result(struct json j, const struct engine_run *r)
 	json_set_uint(j, "max_rss", r->max_rss);
 	json_set_uint(j, "max_mem", r->max_mem);
 	json_set_text(j, "problem", r->problem);
+	if (r->curve)
+		json_set_text(j, "curve", r->curve);
 	refusals_set(j, &r->refusals);
 	answers_set(j, &r->answers);
 	json_set_uint(j, "net_sent", r->net_sent);
@@ -298,6 +300,7 @@ static int get_result(struct json j, struct engine_run *r)
 {
 	const char *problem = json_get_text_or_null(j, "problem");
 	const char *limit = json_get_text(j, "limit");
+	const char *curve = json_get_text_or_null(j, "curve");
 
 	r->exit_code = (int)json_get_int(j, "exit_code");
 	r->signal = (int)json_get_int(j, "signal");
@@ -311,6 +314,7 @@ static int get_result(struct json j, struct engine_run *r)
 	r->max_rss = json_get_uint(j, "max_rss");
 	r->max_mem = json_get_uint(j, "max_mem");
 	r->problem = problem ? strdup(problem) : NULL;
+	r->curve = curve ? strdup(curve) : NULL;
 	r->compared = json_get_bool(j, "compared");
 	r->added = json_get_uint(j, "added");
 	r->modified = json_get_uint(j, "modified");

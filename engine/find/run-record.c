@@ -20,8 +20,8 @@
 #define RECORD_MAX ((size_t)16 << 20) /* bytes; our records are always smaller */
 
 /* Old versions had a file per stream; those are removed with the rest. */
-static const char *const endings[] = { ".out", ".err", ".log", ".json" };
-enum { LOG = 2, RECORD };
+static const char *const endings[] = { ".out", ".err", RUN_RECORD_USE, ".log", ".json" };
+enum { USE = 2, LOG, RECORD };
 
 struct name {
 	char text[ENGINE_RUN_ID_SIZE + 8];
@@ -40,6 +40,7 @@ static struct name name_of(const char *id, int ending)
 void run_record_done(struct run_record *r)
 {
 	cleanup_close(&r->log_fd);
+	cleanup_close(&r->use_fd);
 	cleanup_close(&r->fd);
 	cleanup_close(&r->dir_fd);
 	*r = RUN_RECORD_INIT;
@@ -142,6 +143,18 @@ void run_record_log(struct run_record *r, int stream, const void *data, size_t l
 	r->logged[stream] += n;
 }
 
+void run_record_use(struct run_record *r, const void *line, size_t len)
+{
+	if (r->full)
+		return;
+	if (r->use_fd < 0)
+		r->use_fd = make(r->dir_fd, r->id, USE);
+	/* Half a line is passed over by whoever reads it. */
+	if (r->use_fd >= 0)
+		IGNORE_RESULT(fdio_write(r->use_fd, line, len),
+			      "a full disk costs the curve of a run that lives, and no more");
+}
+
 int run_record_note(struct run_record *r, const struct engine_run *run, struct err *err)
 {
 	return put(r, run, err);
@@ -149,9 +162,14 @@ int run_record_note(struct run_record *r, const struct engine_run *run, struct e
 
 int run_record_end(struct run_record *r, struct engine_run *run, struct err *err)
 {
+	int x;
+
 	memcpy(run->logged, r->logged, sizeof(run->logged));
 	run->log_truncated = r->truncated;
-	return put(r, run, err);
+	x = put(r, run, err);
+	if (x >= 0 && r->use_fd >= 0)
+		unlinkat(r->dir_fd, name_of(r->id, USE).text, 0);
+	return x;
 }
 
 int run_record_amend(const char *store, const struct engine_run *run, struct err *err)

@@ -1,9 +1,10 @@
 /*
- * run-record.h - what is kept of a run, in the store's directory: runs/ID.json and .log.
+ * run-record.h - what is kept of a run, in the store's directory: runs/ID.json, .log and .use.
  *
  * The process that holds the run writes it; cowfsd has no part in it.  The record has a line from the
  * start and gets a second one at the end.  While it is locked, the run is alive or the user decides on
- * its clone.  A run without output has no log (run-log.c has its form).
+ * its clone.  A run without output has no log (run-log.c has its form).  What the run uses over time
+ * lies in .use (curve-i.h) until it is part of the record.
  */
 #pragma once
 
@@ -11,18 +12,20 @@
 #include "engine/api/run.h"
 
 #define RUN_RECORD_DIR     "runs"
+#define RUN_RECORD_USE     ".use"
 #define RUN_RECORD_LOG_MAX ((uint64_t)16 << 20) /* bytes of each stream */
 
 struct run_record {
 	int dir_fd;
 	int fd;     /* of the record; locked */
 	int log_fd; /* -1 as long as nothing came */
+	int use_fd; /* the same */
 	char id[ENGINE_RUN_ID_SIZE];
 	uint64_t logged[2]; /* of stdout and stderr */
 	bool truncated, full;
 };
 
-#define RUN_RECORD_INIT ((struct run_record){ .dir_fd = -1, .fd = -1, .log_fd = -1 })
+#define RUN_RECORD_INIT ((struct run_record){ .dir_fd = -1, .fd = -1, .log_fd = -1, .use_fd = -1 })
 
 /* A log is a sequence of pieces: stream (1 byte), length (4 bytes, little endian), data. */
 #define RUN_RECORD_HEAD 5
@@ -35,6 +38,7 @@ NODISCARD int run_record_pick(char id[ENGINE_RUN_ID_SIZE], struct err *err);
 NODISCARD int run_record_begin(const char *store, const struct engine_run *run,
 			       struct run_record *ret, struct err *err);
 void run_record_log(struct run_record *r, int stream, const void *data, size_t len);
+void run_record_use(struct run_record *r, const void *line, size_t len); /* of curve-i.h */
 /* What is known of one that goes on. */
 NODISCARD int run_record_note(struct run_record *r, const struct engine_run *run, struct err *err);
 /* It stays locked until run_record_done(). */

@@ -17,6 +17,7 @@
 #include "engine/api/artifact.h"
 #include "engine/ask/ask-stage-i.h"
 #include "engine/run/run-asked.h"
+#include "engine/run/run-curve.h"
 #include "engine/run/run-events.h"
 #include "engine/run/run-guess.h"
 #include "engine/run/run-output.h"
@@ -112,6 +113,7 @@ struct running {
 	char *root_dir; /* owned; what its clone is made of; NULL: as the options say */
 	struct run_record record;
 	struct run_output output;
+	struct run_curve curve;
 	struct engine_run run;
 };
 
@@ -343,6 +345,7 @@ static int execute(struct running *r, struct sandbox_result *result, struct err 
 	spec->refused_ctx = &r->run.refusals;
 	r->root = (struct sandbox_root){ .serve = serve_root, .home = RUN_ROOT_HOME, .ctx = r };
 	spec->root = r->options->root ? &r->root : NULL;
+	run_curve_watch(&r->curve, &r->record, spec);
 	spec->view = show;
 	spec->view_ctx = r;
 	x = run_snapshots_open(&taking, spec, &snapshots, err);
@@ -460,6 +463,7 @@ static void take_result(struct running *r, const struct sandbox_result *result, 
 	run->cpu_ms = result->cpu_ms;
 	run->max_rss = result->max_rss;
 	run->max_mem = result->max_mem;
+	run_curve_end(&r->curve, run);
 	run->truncated = result->truncated || r->output.truncated;
 	if (run_guess_hosts(run, &r->plan.env.secrets, r->output.tail) < 0)
 		log_warn("out of memory: what the run could not reach is not told, continuing");

@@ -81,6 +81,26 @@ def every_view_shows_real_data_to_everybody(w):
     print(f"# first paint after {said['paint']:.0f} ms, {said['cpu']:.0f} ms of the page's thread")
 
 
+@test
+def what_a_run_uses_is_drawn_while_it_lives_and_afterwards(w):
+    needs_fuse()
+    w.take()
+    w.ok("clone", "-n", "fix")
+    run = w.ok("-q", "run", "--detach", "fix", "--", "sh", "-c",
+               "until [ -e stop ]; do head -c 300000 /dev/zero >> big; done").out.decode().strip()
+
+    def stop():
+        (w.store / "clones" / "fix" / "stop").write_text("")
+
+    with Server(w) as server:
+        said = browse(server, "curves", run=run, when={"live": stop})
+    assert [text.split()[0] for text in said["curves"]] == ["Processors", "Memory", "Written", "Processes"], said
+    assert all("over time, at most" in label for label in said["labels"]), said
+    assert "at most 0" not in said["labels"][1] and "at most 0" not in said["labels"][2], said
+
+
+
+
 def step(w, event, **more):
     """What the hook of an agent tells."""
     told = {"session_id": "5e55", "cwd": str(w.project), "hook_event_name": event, **more}

@@ -1,6 +1,7 @@
 // What was run: its output as it comes, what it was refused, and what it used.
 import { useEffect, useRef, useState } from "preact/hooks";
 import { ask } from "./api.js";
+import { Lines } from "./chart.jsx";
 import { Act, Answer, useAnswer } from "./parts.jsx";
 import { Badge, Table, When } from "./table.jsx";
 import { colored, duration, plain, size } from "./text.js";
@@ -9,7 +10,7 @@ const KEPT = 400000; // characters of output that the page holds
 
 // The output from where it was left, again and again while the run goes on.
 function useOutput(run) {
-  const [state, set] = useState({ text: "", refusals: [] });
+  const [state, set] = useState({ text: "", refusals: [], samples: [] });
 
   useEffect(() => {
     const end = new AbortController();
@@ -22,17 +23,35 @@ function useOutput(run) {
         text = (text + got.output).slice(-KEPT);
         const moved = got.next !== since;
         since = got.next;
-        set({ text, refusals: got.refusals, state: got.state });
+        set({ text, refusals: got.refusals, samples: got.usage.samples });
         if (got.state !== "running" && !moved)
           return;
         await new Promise((done) => setTimeout(done, moved ? 100 : 500));
         if (end.signal.aborted)
           return;
       }
-    })().catch((failure) => end.signal.aborted || set({ text, refusals: [], failure }));
+    })().catch((failure) => end.signal.aborted || set({ text, refusals: [], samples: [], failure }));
     return () => end.abort();
   }, [run]);
   return state;
+}
+
+// What was used between each sample and the one before it, and at each.
+function Curves({ samples }) {
+  const all = [{ at_ms: 0, cpu_ms: 0, memory: 0, written: 0, processes: 0 }, ...samples];
+  const xs = all.map((s) => s.at_ms / 1000);
+  const cpu = all.map((s, i) => (i === 0 ? 0 : (s.cpu_ms - all[i - 1].cpu_ms) / (s.at_ms - all[i - 1].at_ms)));
+
+  if (samples.length === 0)
+    return null;
+  return (
+    <div class="curves">
+      <Lines name="Processors" xs={xs} show={(n) => n.toFixed(1)} lines={[{ ys: cpu }]} />
+      <Lines name="Memory" xs={xs} show={size} lines={[{ ys: all.map((s) => s.memory) }]} />
+      <Lines name="Written" xs={xs} show={size} lines={[{ ys: all.map((s) => s.written) }]} />
+      <Lines name="Processes" xs={xs} show={(n) => +n.toFixed(1)} lines={[{ ys: all.map((s) => s.processes) }]} />
+    </div>
+  );
 }
 
 function Output({ run }) {
@@ -45,8 +64,9 @@ function Output({ run }) {
   }, [out.text]);
   return (
     <>
+      <Curves samples={out.samples} />
       {out.failure && <p class="failure">{plain(out.failure.message)}</p>}
-      <pre class="output" ref={box} tabIndex={0} aria-label="output">{colored(out.text).map((p) => <span class={p.color && `fg-${p.color}`}>{p.text}</span>)}</pre>
+      <pre class="output" ref={box} role="log" tabIndex={0} aria-label="output">{colored(out.text).map((p) => <span class={p.color && `fg-${p.color}`}>{p.text}</span>)}</pre>
       {out.refusals.length > 0 && (
         <>
           <h3>Refused</h3>

@@ -205,6 +205,25 @@ const steps = {
     found.said.loads = loads;
     await page.context().close();
   },
+  // The curves of a run that goes on, drawn again as it does; then of the same run, ended.
+  async curves() {
+    const page = await open({ axe: true });
+    const charts = page.locator(".curves figure");
+    const pixels = () => page.evaluate(() => [...document.querySelectorAll(".curves canvas")].map((c) => c.toDataURL().length).join());
+
+    await page.goto(plan.url);
+    await page.getByText("live", { exact: true }).waitFor();
+    await look(page, `runs/${plan.run}`, "curves");
+    await charts.nth(3).waitFor();
+    const before = await pixels();
+    await page.waitForFunction((was) => [...document.querySelectorAll(".curves canvas")].map((c) => c.toDataURL().length).join() !== was, before);
+    await look(page, `runs/${plan.run}`, "curves");
+    reach("live");
+    await page.locator("section").getByText("exit 0").waitFor();
+    found.said.curves = await charts.allInnerTexts();
+    found.said.labels = await charts.locator("[role=img]").evaluateAll((all) => all.map((c) => c.ariaLabel));
+    await page.context().close();
+  },
   async conflict() {
     const page = await open({});
 

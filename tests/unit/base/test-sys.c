@@ -3,6 +3,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -380,6 +381,38 @@ TEST(a_process_is_counted_with_its_children)
 }
 
 #if defined(__linux__)
+/* A child of a thread that is not the first, which has written and is reaped by its parent. */
+static void *write_and_reap(void *ctx)
+{
+	const pid_t child = fork();
+
+	(void)ctx;
+	if (child == 0) {
+		static const char data[65536] = "x";
+		const int fd = open(test_path("written"), O_WRONLY | O_CREAT, 0600);
+		const bool whole = fd >= 0 && write(fd, data, sizeof(data)) == sizeof(data);
+
+		_exit(!whole);
+	}
+	CHECK(child > 0);
+	waitpid(child, NULL, 0);
+	return NULL;
+}
+
+TEST(what_children_wrote_counts_when_they_are_gone)
+{
+	struct sys_tree before, after;
+	pthread_t thread;
+
+	if (sys_is_in_memory(test_dir()))
+		TEST_SKIP("what is written to a tmpfs is not counted");
+	CHECK_EQ(sys_look_at_tree(getpid(), &before), 0);
+	CHECK_EQ(pthread_create(&thread, NULL, write_and_reap, NULL), 0);
+	pthread_join(thread, NULL);
+	CHECK_EQ(sys_look_at_tree(getpid(), &after), 0);
+	CHECK(after.written >= before.written + 65536);
+}
+
 /* The beginning of struct sched_attr: size, policy, flags, nice, priority, and the length of a turn. */
 static uint64_t length_of_turns(int32_t *ret_nice)
 {
