@@ -1,12 +1,17 @@
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "base/log.h"
 #include "base/size.h"
 #include "cli/out.h"
 #include "engine/api/clone.h"
+#include "engine/api/growth.h"
 #include "engine/api/service.h"
 #include "engine/api/upkeep.h"
+
+#define GROWTH_DAYS 7 /* that `grown` looks back */
 
 static double ratio(const struct engine_stats *s)
 {
@@ -19,7 +24,27 @@ static uint64_t shared(const struct engine_share *of)
 	return of->logical > of->unshared ? of->logical - of->unshared : 0;
 }
 
-static int print_json(const struct invocation *inv, const struct engine_stats *s, struct err *err)
+static void set_growth(struct json j, const struct engine_growth *g)
+{
+	const struct json list = json_set_array(j, "growth");
+
+	for (size_t i = 0; i < g->n; i++) {
+		const struct engine_growth_row *row = &g->list[i];
+		const struct json one = json_add_object(list);
+
+		out_json_time(one, "time", row->time);
+		json_set_uint(one, "logical", row->logical);
+		json_set_uint(one, "disk", row->disk);
+		json_set_uint(one, "used", row->used);
+		if (row->judged)
+			json_set_uint(one, "garbage", row->garbage);
+		else
+			json_set_null(one, "garbage");
+	}
+}
+
+static int print_json(const struct invocation *inv, const struct engine_stats *s,
+		      const struct engine_growth *g, struct err *err)
 {
 	CLEANUP(json_done) struct json_doc doc = { 0 };
 	struct json j = out_json_begin(inv, &doc), list, one;
@@ -49,6 +74,7 @@ static int print_json(const struct invocation *inv, const struct engine_stats *s
 		json_set_uint(one, "own", of->unshared);
 		json_set_uint(one, "shared", shared(of));
 	}
+	set_growth(j, g);
 	return json_print(&doc, inv->out, err);
 }
 
@@ -84,7 +110,30 @@ static void print_shares(const struct invocation *inv, const struct engine_stats
 	}
 }
 
-static void print_human(const struct invocation *inv, const struct engine_stats *s)
+/* What the store's files took some days ago, if anybody noted it then. */
+static void print_growth(const struct invocation *inv, const struct engine_stats *s,
+			 const struct engine_growth *g)
+{
+	const int64_t since =
+	    (int64_t)time(NULL) * 1000000000 - GROWTH_DAYS * 86400 * INT64_C(1000000000);
+	char size[SIZE_TEXT_MAX], note[64], when[OUT_TIME_MAX];
+	size_t i = 0;
+
+	while (i < g->n && g->list[i].time < since)
+		i++;
+	if (i == g->n)
+		return;
+	snprintf(note, sizeof(note), "%s since %s", s->disk >= g->list[i].disk ? "more" : "less",
+		 out_when(g->list[i].time, when));
+	print_row(inv, "grown",
+		  size_format(s->disk >= g->list[i].disk ? s->disk - g->list[i].disk
+							 : g->list[i].disk - s->disk,
+			      size),
+		  note);
+}
+
+static void print_human(const struct invocation *inv, const struct engine_stats *s,
+			const struct engine_growth *g)
 {
 	char count[OUT_COUNT_MAX], size[SIZE_TEXT_MAX], note[64];
 
@@ -104,6 +153,7 @@ static void print_human(const struct invocation *inv, const struct engine_stats 
 		 size_format(s->free, size));
 	print_row(inv, "disk", size_format(s->disk, size),
 		  s->free > 0 ? note : "the store's files");
+	print_growth(inv, s, g);
 	if (s->limit > 0)
 		print_row(inv, "limit", size_format(s->limit, size),
 			  "what they may take (store.limit)");
@@ -128,6 +178,7 @@ static void store_all(const struct invocation *inv)
 static int stats_run(struct invocation *inv, struct err *err)
 {
 	CLEANUP(engine_stats_done) struct engine_stats stats = { 0 };
+	AUTO_FREE struct engine_growth *growth = NULL;
 	int r;
 
 	engine_revive(inv->engine);
@@ -137,9 +188,13 @@ static int stats_run(struct invocation *inv, struct err *err)
 		cmd_hint(inv, "init");
 	if (r < 0)
 		return r;
+	growth = calloc(1, sizeof(*growth));
+	r = growth ? engine_growth(inv->engine, growth, err) : err_nomem(err);
+	if (r < 0)
+		return r;
 	if (inv->json)
-		return print_json(inv, &stats, err);
-	print_human(inv, &stats);
+		return print_json(inv, &stats, growth, err);
+	print_human(inv, &stats, growth);
 	return CMD_OK;
 }
 

@@ -97,6 +97,8 @@ struct store {
 
 /* What a file of the store takes on the disk; `suffix`: of one beside it.  0 if it is not there. */
 uint64_t store_size_on_disk(const char *path, const char *suffix);
+/* Add what in the file holds nothing. */
+NODISCARD int store_size_free(struct db *db, uint64_t *sum, struct err *err);
 
 /*
  * Move the logs into the databases if they grew beyond what a commit may leave.  What cannot be

@@ -28,6 +28,32 @@ uint64_t store_file_bytes(struct store *s)
 	return sum;
 }
 
+int store_size_free(struct db *db, uint64_t *sum, struct err *err)
+{
+	int64_t pages = 0, page_size = 0;
+	int r = db_int(db, "PRAGMA freelist_count", &pages, err);
+
+	if (r >= 0)
+		r = db_int(db, "PRAGMA page_size", &page_size, err);
+	if (r >= 0)
+		*sum += (uint64_t)(pages * page_size);
+	return r < 0 ? r : 0;
+}
+
+int store_free_bytes(struct store *s, uint64_t *ret, struct err *err)
+{
+	CLEANUP(reader_give_p) struct reader *rd = NULL;
+	uint64_t sum = 0;
+	int r = reader_take(s, &rd, err);
+
+	for (int t = 0; r >= 0 && t < TABLES; t++)
+		r = store_size_free(rd->db[t], &sum, err);
+	if (r < 0)
+		return r;
+	*ret = sum;
+	return 0;
+}
+
 uint64_t store_limit_left(struct store *s)
 {
 	const uint64_t limit = s->limit;

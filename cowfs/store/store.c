@@ -430,7 +430,7 @@ int store_sizes(struct store *s, struct store_sizes *ret, struct err *err)
 				   "SELECT coalesce(sum(length(data)), 0) FROM chunk" },
 	};
 	CLEANUP(reader_give_p) struct reader *rd = NULL;
-	int64_t n[TABLES] = { 0 }, bytes[TABLES] = { 0 }, pages = 0, page_size = 0;
+	int64_t n[TABLES] = { 0 }, bytes[TABLES] = { 0 };
 	struct store_sizes sizes = { 0 };
 	int r;
 
@@ -446,13 +446,9 @@ int store_sizes(struct store *s, struct store_sizes *ret, struct err *err)
 		r = db_int(rd->db[t], sql[t][1], &bytes[t], err);
 		if (r < 0)
 			return r;
-		r = db_int(rd->db[t], "PRAGMA freelist_count", &pages, err);
+		r = store_size_free(rd->db[t], &sizes.free_bytes, err);
 		if (r < 0)
 			return r;
-		r = db_int(rd->db[t], "PRAGMA page_size", &page_size, err);
-		if (r < 0)
-			return r;
-		sizes.free_bytes += (uint64_t)(pages * page_size);
 		sizes.file_bytes += store_size_on_disk(path, "") + store_size_on_disk(path, "-wal");
 	}
 	sizes.objects = (uint64_t)n[TABLE_META];

@@ -88,6 +88,9 @@ uint64_t store_file_bytes(struct store *s);
 
 NODISCARD int store_sizes(struct store *s, struct store_sizes *ret, struct err *err);
 
+/* What in its files holds nothing; a look at their headers only. */
+NODISCARD int store_free_bytes(struct store *s, uint64_t *ret, struct err *err);
+
 /* How large its files are, logs included, without a look into them. */
 uint64_t store_disk_bytes(const struct store *s);
 

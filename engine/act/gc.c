@@ -7,6 +7,7 @@
 #include "base/hex.h"
 #include "cowfs/store/upkeep/gc.h"
 #include "engine/act/acts-i.h"
+#include "engine/act/growth-i.h"
 #include "engine/act/retain-i.h"
 #include "engine/act/targets-i.h"
 #include "engine/host/host-i.h"
@@ -85,6 +86,7 @@ int upkeep_gc(struct task *task, const struct engine_gc_options *options, struct
 	CLEANUP(engine_gc_done) struct engine_gc gc = { 0 };
 	CLEANUP(forget_done) struct forget forget = { 0 };
 	uint64_t start = engine_clock_ms();
+	struct engine_growth_row grown = { 0 };
 	struct gc_progress progress = { 0 };
 	uint64_t before;
 	struct store *s;
@@ -100,6 +102,7 @@ int upkeep_gc(struct task *task, const struct engine_gc_options *options, struct
 	if (r < 0)
 		return r;
 	if (!options->dry_run) {
+		growth_before_gc(task->host, &grown);
 		warm_clone_let_go(task->host->warm_clone);
 		moments_forget(&task->host->moments, NULL);
 	}
@@ -114,6 +117,7 @@ int upkeep_gc(struct task *task, const struct engine_gc_options *options, struct
 	r = store_checkpoint(s, err);
 	if (r < 0)
 		return r;
+	growth_after_gc(task->host, &grown, progress.swept_bytes);
 	gc.kept = progress.marked;
 	gc.removed = progress.swept;
 	gc.freed = progress.swept_bytes;

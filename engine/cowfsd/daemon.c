@@ -23,6 +23,7 @@
 #include "base/path.h"
 #include "base/size.h"
 #include "base/sys.h"
+#include "engine/act/growth-i.h"
 #include "engine/cowfsd/recovery-i.h"
 #include "engine/cowfsd/serve-i.h"
 #include "engine/find/config-i.h"
@@ -386,6 +387,7 @@ static void *keep_house(void *arg)
 		moments_expire(&d->host->moments);
 		if (!server_is_busy(&d->server))
 			store_tidy(d->host->store);
+		growth_look(d->host);
 		at = next_look(d);
 		until = (struct timespec){ .tv_sec = at / 1000000000, .tv_nsec = at % 1000000000 };
 		pthread_mutex_lock(&d->lock);
@@ -477,6 +479,7 @@ static void end(struct daemon *d)
 	if (live_end_all(d->host, true, &err) < 0)
 		log_error("%s", err.msg);
 	if (drained) {
+		growth_note(d->host);
 		server_done(&d->server);
 		host_free(d->host);
 	} else {

@@ -99,6 +99,16 @@ def what_a_run_uses_is_drawn_while_it_lives_and_afterwards(w):
     assert "at most 0" not in said["labels"][1] and "at most 0" not in said["labels"][2], said
 
 
+@test
+def the_growth_of_the_store_is_drawn(w):
+    for i in range(3):
+        (w.project / "data").write_bytes(os.urandom(1 << 20))
+        w.take()
+        w.ok("stop")
+    with Server(w) as server:
+        said = browse(server, "growth")
+    assert [text.split("\n")[0] for text in said["growth"]] == [
+        "On disk", "Holds", "Times less by sharing and packing"], said
 
 
 def step(w, event, **more):

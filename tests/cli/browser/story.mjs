@@ -224,6 +224,17 @@ const steps = {
     found.said.labels = await charts.locator("[role=img]").evaluateAll((all) => all.map((c) => c.ariaLabel));
     await page.context().close();
   },
+  // How the store grew.
+  async growth() {
+    const page = await open({ axe: true });
+
+    await page.goto(plan.url);
+    await page.getByText("live", { exact: true }).waitFor();
+    await look(page, "store", "growth");
+    await page.locator(".curves figure canvas").nth(2).waitFor();
+    found.said.growth = await page.locator(".curves figure").allInnerTexts();
+    await page.context().close();
+  },
   async conflict() {
     const page = await open({});
 
