@@ -107,6 +107,11 @@ static void print_row(const struct invocation *inv, const struct widths *w,
 		out_name(inv->out, c->part);
 		fputc(')', inv->out);
 	}
+	if (c->via) {
+		fputs("  (", inv->out);
+		out_name(inv->out, c->via);
+		fputc(')', inv->out);
+	}
 	if (!c->mounted)
 		fputs("  (not mounted)", inv->out);
 	if (c->expires != 0)

@@ -274,7 +274,9 @@ static void print_clone(const struct invocation *inv, const struct engine_clone 
 	fprintf(inv->out, "%s%.*s%s\n", out_style(inv, OUT_ID), OUT_SHORT_ID, c->base,
 		out_style(inv, OUT_PLAIN));
 	print_field(inv, "created");
-	fprintf(inv->out, "%s\n", out_when(c->created, when));
+	fputs(out_when(c->created, when), inv->out);
+	clones_print_maker(inv->out, c);
+	fputc('\n', inv->out);
 	print_field(inv, "expires");
 	fprintf(inv->out, "%s\n", clones_expiry(c, expiry));
 	print_field(inv, "mounted");

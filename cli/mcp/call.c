@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/via.h"
 #include "cli/mcp/failure.h"
 
 /* --- in the child ----------------------------------------------------------------------- */
@@ -29,7 +30,8 @@ static int run_call(FILE *out, void *ctx)
 	const struct mcp_options *o = t->options;
 	struct err err = { 0 };
 
-	if (*t->line->trace != '\0' && setenv(TRACEPARENT_VARIABLE, t->line->trace, 1) < 0)
+	if ((*t->line->trace != '\0' && setenv(TRACEPARENT_VARIABLE, t->line->trace, 1) < 0) ||
+	    setenv(VIA_VARIABLE, t->line->via, 1) < 0)
 		return failure_print(out, "E_FAILED", "out of memory");
 	if (check_states(o, t->line, &err) < 0)
 		return failure_print(out, err.code == -ENOENT ? "E_NOT_FOUND" : "E_FAILED",

@@ -40,12 +40,26 @@ void record_client(struct session *s, const struct rpc_message *initialize)
 	read_client(member(initialize->params, "clientInfo"), &s->client);
 }
 
-static void set_client(struct json j, const struct session *s, const struct pending_call *p)
+static struct client_info find_client(const struct session *s, const struct pending_call *p)
 {
 	struct client_info client = s->client;
 
 	if (p->modern)
 		read_client(member(rpc_meta(&p->message), META_CLIENT), &client);
+	return client;
+}
+
+void record_via(const struct session *s, const struct pending_call *p, char *text, size_t size)
+{
+	const struct client_info client = find_client(s, p);
+
+	snprintf(text, size, "agent%s%s", *client.name != '\0' ? ":" : "", client.name);
+}
+
+static void set_client(struct json j, const struct session *s, const struct pending_call *p)
+{
+	const struct client_info client = find_client(s, p);
+
 	json_set_text(j, "client", *client.name != '\0' ? client.name : NULL);
 	json_set_text(j, "version", *client.version != '\0' ? client.version : NULL);
 }

@@ -8,6 +8,9 @@
 /* Remember who a client of the older era says it is. */
 void record_client(struct session *s, const struct rpc_message *initialize);
 
+/* Whose call it is, for the commands that it starts (base/via.h). */
+void record_via(const struct session *s, const struct pending_call *p, char *text, size_t size);
+
 /*
  * Hand a call that has ended to the server's `record`.  `outcome`: NULL, and it is what the command's exit
  * code says; or `refused`, `asked`, `cancelled`.  Contents of files are counted, not kept, and what looks

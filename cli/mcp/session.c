@@ -47,6 +47,7 @@ static int start_call(struct session *s, struct pending_call *p, bool plan, stru
 	IGNORE_RESULT(
 	    traceparent_take(json_text_if(rpc_meta(&p->message), "traceparent"), line.trace),
 	    "without one the call belongs to no trace");
+	record_via(s, p, line.via, sizeof(line.via));
 	return call_start(&p->call, s->options, &line, err);
 }
 

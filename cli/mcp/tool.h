@@ -9,6 +9,7 @@
 
 #include "base/json.h"
 #include "base/traceparent.h"
+#include "base/via.h"
 
 enum param_kind {
 	PARAM_TEXT,    /* a string: --option=VALUE, or a word if it has no option */
@@ -103,6 +104,7 @@ struct tool_line {
 	uint64_t wait_s; /* how long to wait for it */
 	char
 	    trace[TRACEPARENT_SIZE]; /* that the call belongs to; "": of the server's environment */
+	char via[VIA_MAX + 1];       /* whose call it is: "agent:NAME" */
 };
 
 void tool_line_done(struct tool_line *line);

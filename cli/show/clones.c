@@ -32,6 +32,8 @@ void clones_set_json(struct json j, const struct engine_clone *c)
 	else
 		json_set_null(j, "part");
 	out_json_id(j, "base", c->base);
+	json_set_text(j, "who", c->who);
+	json_set_text(j, "via", c->via);
 	out_json_time(j, "created", c->created);
 	set_time_or_null(j, "expires", c->expires);
 	if (c->quota > 0)
@@ -54,6 +56,19 @@ void clones_set_own(struct json j, const struct engine_clone *c)
 		json_set_uint(j, "own", c->own);
 	else
 		json_set_null(j, "own");
+}
+
+void clones_print_maker(FILE *out, const struct engine_clone *c)
+{
+	if (c->who) {
+		fputs(" by ", out);
+		out_name(out, c->who);
+	}
+	if (c->via) {
+		fputs(" (", out);
+		out_name(out, c->via);
+		fputc(')', out);
+	}
 }
 
 void clones_print_changes(FILE *out, const struct engine_clone *c)

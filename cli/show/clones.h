@@ -15,6 +15,9 @@ void clones_set_own(struct json j, const struct engine_clone *c);
 /* 1: what --durability says is full, 0: fast; `preset` is what it is if nothing was said. */
 NODISCARD int clones_durability(const char *given, bool preset, struct err *err);
 
+/* " by USER (agent:NAME)", as far as it is known. */
+void clones_print_maker(FILE *out, const struct engine_clone *c);
+
 /* "3 added, 1 deleted", "nothing", or that it is not known. */
 void clones_print_changes(FILE *out, const struct engine_clone *c);
 

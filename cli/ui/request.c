@@ -7,6 +7,7 @@
 #include "base/cleanup.h"
 #include "base/json.h"
 #include "base/sys.h"
+#include "base/via.h"
 #include "cli/ui/page.h"
 #include "cli/ui/route.h"
 #include "cli/ui/serve-i.h"
@@ -221,6 +222,8 @@ static int run_line(FILE *out, void *ctx)
 	const struct request *q = ctx;
 	const struct ui_options *o = q->server->options;
 
+	if (setenv(VIA_VARIABLE, "ui", 1) < 0)
+		return 1;
 	return o->run_line((int)q->line.n, q->line.list, out, o->ctx);
 }
 

@@ -93,7 +93,7 @@ static const struct kind kinds[REF_KINDS + 1] = {
 		},
 	},
 	[REF_CLONE] = {
-		.version = 6,
+		.version = 7,
 		.size = sizeof(struct clone),
 		.name = { FIELD_TEXT, offsetof(struct clone, name) },
 		.root = offsetof(struct clone, root),
@@ -112,6 +112,8 @@ static const struct kind kinds[REF_KINDS + 1] = {
 			{ FIELD_NUMBER, offsetof(struct clone, meta), 4 },
 			{ FIELD_ID, offsetof(struct clone, start), 5 },
 			{ FIELD_NUMBER, offsetof(struct clone, owner), 6 },
+			{ FIELD_MAYBE_TEXT, offsetof(struct clone, who), 7 },
+			{ FIELD_MAYBE_TEXT, offsetof(struct clone, via), 7 },
 		},
 	},
 	[REF_RECEIPT] = {

@@ -95,6 +95,8 @@ struct clone {
 	/* The snapshot of another clone that it started as; zero: it started as its base. */
 	struct catalog_id start;
 	uint64_t owner; /* a number by which its maker knows it again; 0: none */
+	char *who;      /* owned; the name of the user who made it, or NULL: not known */
+	char *via; /* owned; what did it for them, as that says itself: "agent:NAME"; or NULL */
 };
 
 enum receipt_kind {

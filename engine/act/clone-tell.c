@@ -214,6 +214,8 @@ static int tell_one(struct telling *t, const char *name, struct engine_clone *re
 	if (!one.name || !one.path || !one.project || (t->base.part && !one.part))
 		return err_nomem(err);
 	catalog_id_hex(&c.base, one.base);
+	one.who = TAKE_PTR(c.who);
+	one.via = TAKE_PTR(c.via);
 	one.created = c.created;
 	one.expires = c.expires;
 	one.quota = c.quota;

@@ -11,6 +11,7 @@
 #include "base/log.h"
 #include "engine/act/acts-i.h"
 #include "engine/act/clone-git-i.h"
+#include "engine/act/maker-i.h"
 #include "engine/act/strays-i.h"
 #include "engine/find/part-i.h"
 #include "engine/host/host-i.h"
@@ -206,7 +207,7 @@ static int choose_names(struct making *m, struct err *err)
 			return r;
 		c->name = strdup(name);
 		c->path = live_path(m->task->host, name);
-		if (!c->name || !c->path)
+		if (!c->name || !c->path || maker_note(c, m->options->via) < 0)
 			return err_nomem(err);
 	}
 	return 0;
@@ -339,6 +340,8 @@ static int put_records(struct making *m, struct err *err)
 			.run = m->options->run,
 			.start = catalog_id_same(&m->base, &m->start.id) ? none : m->start.id,
 			.owner = m->options->owner,
+			.who = c->who,
+			.via = c->via,
 		};
 
 		catalog_id_hex(&m->base, c->base);

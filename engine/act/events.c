@@ -97,6 +97,8 @@ void event_cloned(const struct task *task, const struct engine_clones *c)
 
 		event_begin(&ev, "clone", of);
 		json_set_text(ev.data, "base", c->list[i].base);
+		json_set_text(ev.data, "who", c->list[i].who);
+		json_set_text(ev.data, "via", c->list[i].via);
 		event_end(&ev, task->engine.store_path);
 	}
 }

@@ -381,12 +381,13 @@ static int stage_new(struct task *task, const struct stage_options *o, struct st
 	CLEANUP(engine_taken_done) struct engine_taken taken = { 0 };
 	CLEANUP(engine_clones_done) struct engine_clones clones = { 0 };
 	CLEANUP(clone_done) struct clone record = { 0 };
-	char name[sizeof(STAGE_NAME) + STAGE_RUN_SIZE];
+	char name[sizeof(STAGE_NAME) + STAGE_RUN_SIZE], made_for[8 + STAGE_RUN_SIZE];
 	const struct engine_clone_options options = {
 		.name = o->keep || o->wait ? NULL : name,
 		.from = o->root ? taken.snapshot.id : o->from,
 		.lazy = o->lazy,
 		.part = o->part,
+		.via = o->via ? o->via : made_for,
 		.ttl_ms = o->ttl_ms,
 		.strict = o->strict,
 		.run = o->keep ? 0 : run_record_number(o->run),
@@ -396,6 +397,7 @@ static int stage_new(struct task *task, const struct stage_options *o, struct st
 	int r;
 
 	snprintf(name, sizeof(name), STAGE_NAME "%s", o->run);
+	snprintf(made_for, sizeof(made_for), "run:%s", o->run);
 	r = take_root(task, o, &taken, err);
 	if (r < 0)
 		return r;

@@ -27,6 +27,8 @@ void engine_clone_done(struct engine_clone *c)
 	free(c->path);
 	free(c->project);
 	free(c->part);
+	free(c->who);
+	free(c->via);
 	engine_paths_done(&c->changed);
 	engine_paths_done(&c->lost);
 	engine_paths_done(&c->stale.in_project);

@@ -59,6 +59,8 @@ struct engine_clone {
 	char *project;             /* its path */
 	char *part;                /* the directory that it has of it; NULL: all */
 	char base[ENGINE_ID_SIZE]; /* the snapshot it started from */
+	char *who;                 /* the user who made it; NULL: not known */
+	char *via;                 /* what did it for them ("experiment:fast"); NULL: a command */
 	int64_t created;           /* nanoseconds since 1970 */
 	int64_t expires;           /* 0: never */
 	uint64_t quota;            /* bytes it may grow by; 0: no limit */
@@ -108,6 +110,7 @@ struct engine_clone_options {
 	uint64_t run;     /* that it was made for and ends with; 0: none; in cowfsd alone */
 	uint64_t expect;  /* so many more of the same state are about to be asked for */
 	bool last;        /* nobody is going to ask for another of it */
+	const char *via;  /* what makes it, for people; NULL: as base/via.h has it */
 	uint64_t owner;   /* by which the caller can tell it from one of somebody else; 0: none */
 	/*
 	 * `from` may be a snapshot of any project: the one that holds the engine's directory, which must be

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/via.h"
 #include "engine/api/since.h"
 #include "engine/ask/ask-i.h"
 #include "engine/find/engine-i.h"
@@ -23,6 +24,7 @@ static int may_begin(struct engine *e, const struct engine_clone_options *option
 int engine_clone(struct engine *e, const struct engine_clone_options *options,
 		 struct engine_clones *ret, struct err *err)
 {
+	struct engine_clone_options o = *options;
 	CLEANUP(ask_done) struct ask a = { 0 };
 	enum ask_start start;
 	struct json answer;
@@ -31,8 +33,10 @@ int engine_clone(struct engine *e, const struct engine_clone_options *options,
 	r = options->name ? clone_check_name(options->name, err) : 0;
 	if (r < 0)
 		return r;
+	if (!o.via)
+		o.via = via_find();
 	ask_begin(&a, e, VERB_CLONE);
-	fields_set(a.options, &wire_clone_options, options);
+	fields_set(a.options, &wire_clone_options, &o);
 	r = ask_daemon(&a, e, ASK_RUNNING, &options->watch, &answer, err);
 	if (r == -ESRCH) {
 		r = may_begin(e, options, &start, err);

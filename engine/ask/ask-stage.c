@@ -2,6 +2,7 @@
 
 #include <errno.h>
 
+#include "base/via.h"
 #include "engine/find/engine-i.h"
 
 /* Only a command that captures the project may create the store. */
@@ -24,9 +25,11 @@ void stage_ask_ahead(struct engine *e, const struct stage_options *o, struct con
 		     struct stage_asking *asking)
 {
 	struct ask *a = &asking->ask;
+	struct stage_options with = *o;
 
+	with.via = via_find();
 	ask_begin(a, e, VERB_STAGE);
-	fields_set(a->options, &wire_stage_options, o);
+	fields_set(a->options, &wire_stage_options, &with);
 	asking->sent = ask_ahead(a, e, &o->watch, c);
 }
 

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "base/via.h"
 #include "engine/api/service.h"
 #include "engine/experiment/experiment-i.h"
 
@@ -41,18 +42,22 @@ static uint64_t count_waiting(const struct work *w)
 static int make_clone(struct work *w, const char *name, const char *from, bool alone,
 		      char ret_base[ENGINE_ID_SIZE], struct err *err)
 {
+	char via[VIA_MAX + 1];
 	const struct engine_clone_options options = {
 		.name = name,
 		.from = from,
 		.count = 1,
+		.via = via,
 		.owner = w->x->owner,
 		.expect = alone ? 0 : count_waiting(w),
 		.last = alone,
 		.watch = w->options->watch,
 	};
 	CLEANUP(engine_clones_done) struct engine_clones made = { 0 };
-	int r = engine_clone(w->engine, &options, &made, err);
+	int r;
 
+	snprintf(via, sizeof(via), "experiment:%s", w->x->name);
+	r = engine_clone(w->engine, &options, &made, err);
 	/* One that cowfsd finished making after its asker had died. */
 	if (r == -EEXIST && engine_owns_clone(w->engine, name, w->x->owner) &&
 	    remove_clone(w, name))

@@ -2,6 +2,7 @@
 
 #include <stdio.h>
 
+#include "base/via.h"
 #include "engine/api/clone.h"
 
 #define CLONE_PREFIX "ship-"
@@ -43,10 +44,12 @@ int vehicle_make(struct shipping *s, const char *target, struct vehicle *v, stru
 {
 	CLEANUP(engine_taken_done) struct engine_taken taken = { 0 };
 	CLEANUP(engine_clones_done) struct engine_clones clones = { 0 };
+	char via[VIA_MAX + 1];
 	const struct engine_clone_options options = {
 		.name = v->name,
 		.from = s->change->state_id,
 		.carry = true,
+		.via = via,
 	};
 	int r = target_is_branch(target) ? checkout_make(s->engine, target, &v->checkout, err) : 0;
 
@@ -57,6 +60,7 @@ int vehicle_make(struct shipping *s, const char *target, struct vehicle *v, stru
 	if (r < 0)
 		return r;
 	vehicle_name(s->change, v->name);
+	snprintf(via, sizeof(via), "change:%s", s->change->id);
 	/* The target becomes a project of its own. */
 	r = engine_take(v->engine,
 			&(struct engine_take_options){

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/fdio.h"
+#include "base/via.h"
 #include "engine/api/experiment.h"
 #include "engine/api/service.h"
 #include "engine/pipeline/pipeline-i.h"
@@ -43,8 +44,15 @@ static int64_t cowfsd_began(struct action *a)
 static int make_clone(struct action *a, struct err *err)
 {
 	CLEANUP(engine_clones_done) struct engine_clones clones = { 0 };
-	const struct engine_clone_options options = { .name = a->firing->clone, .ttl_ms = KEPT_MS };
+	char via[VIA_MAX + 1];
+	const struct engine_clone_options options = {
+		.name = a->firing->clone,
+		.ttl_ms = KEPT_MS,
+		.via = via,
+	};
 	int r = remove_clone(a, err);
+
+	snprintf(via, sizeof(via), "watch:%s", a->firing->rule);
 
 	if (r >= 0)
 		r = engine_clone(a->there, &options, &clones, err);

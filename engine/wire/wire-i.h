@@ -227,6 +227,7 @@ struct stage_options {
 	const char *root;  /* of this directory, captured now for this clone alone; NULL: none */
 	bool lazy;         /* files of the project may be read later (docs/design/lazy.md) */
 	const char *part;  /* of the project: this directory alone; NULL: all of it */
+	const char *via;   /* of the one that is made (engine_clone_options); NULL: the run */
 	bool keep;         /* the one that is made stays, under a name that people can say */
 	bool strict;       /* its fsync waits for the disk (engine_clone_options) */
 	bool wait;         /* the same, but only until stage_settle(), or the connection's end */

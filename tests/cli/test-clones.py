@@ -4,6 +4,7 @@ import contextlib
 import ctypes
 import json
 import os
+import pwd
 import re
 import shutil
 import signal
@@ -12,6 +13,7 @@ import sys
 import time
 from pathlib import Path
 
+from mcptest import Client
 from snaptest import SNAP, Skip, World, gone, leak_checks, main, needs_fuse, test
 
 NOBODY = 65534
@@ -694,6 +696,39 @@ def neither_commands_on_clones_nor_the_daemon_leak(w: World):
 
 
 # --- an ordinary user -----------------------------------------------------------------------
+
+@mounted_test
+def a_clone_says_who_made_it_and_through_what(w: World):
+    me = pwd.getpwuid(os.geteuid()).pw_name
+    w.take()
+    assert (clone(w, "-n", "mine")["who"], status(w, "mine")["via"]) == (me, None)
+    clone(w, "-n", "theirs", env={"SNAPCOW_VIA": "agent:test"})
+    for odd in ("", "two\nlines", "x" * 97, "bell\a"):
+        assert clone(w, env={"SNAPCOW_VIA": odd})["via"] is None, odd
+    w.ok("experiment", "-n", "faster", "--arm", "a=true", "--keep", "all")
+    kept = w.ok("run", "--keep", "--json", "--", "true").json("snap.run/1")
+    with Client(w) as agent:
+        # Of the protocol's later era: each request says whose it is.
+        agent.ask("tools/call", name="snap_clone", arguments={"name": "asked"},
+                  _meta={"io.modelcontextprotocol/clientInfo": {"name": "tester", "version": "1"}})
+    got = listed(w)
+    assert {name: got[name]["via"] for name in ("mine", "theirs", "asked", kept["clone"])} == {
+        "mine": None, "theirs": "agent:test", "asked": "agent:tester", kept["clone"]: f"run:{kept['run']}"}, got
+    assert [c["via"] for n, c in got.items() if n.startswith("faster")] == ["experiment:faster"], got
+    assert all(c["who"] == me for c in got.values()), got
+    text = w.ok("list").out.decode()
+    assert "(agent:test)" in text and "(experiment:faster)" in text, text
+    assert f"by {me} (agent:test)" in w.ok("status", "theirs").out.decode()
+    event = next(e for e in map(json.loads, w.ok("events", "--json").out.splitlines())
+                 if e["kind"] == "clone" and e["clone"] == "theirs")
+    assert event["data"]["who"] == me and event["data"]["via"] == "agent:test", event
+    # It stays with the clone, whatever is done to it and whoever serves it.
+    (w.store / "clones" / "theirs" / "new").write_text("x")
+    w.ok("snapshot", "theirs")
+    w.ok("rebase", "theirs")
+    w.kill_daemon()
+    assert status(w, "theirs")["via"] == "agent:test"
+
 
 @test
 def an_ordinary_user_has_clones_too(w: World):

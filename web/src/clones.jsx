@@ -13,6 +13,8 @@ function state(c) {
   );
 }
 
+const maker = (c) => plain([c.who, c.via].filter(Boolean).join(", "));
+
 function Version({ name, text }) {
   return <div><h4>{name}</h4><pre>{plain(text ?? "")}</pre></div>;
 }
@@ -61,7 +63,7 @@ function Clone({ name, news, go }) {
       <h2>{plain(name)}</h2>
       <Answer of={status}>{(s) => (
         <>
-          <p class="quiet"><code>{plain(s.path)}</code>, made <When time={s.created} />{s.stale && `, the project has changed ${count(s.stale.changed ?? 0, "path")} since`}</p>
+          <p class="quiet"><code>{plain(s.path)}</code>, made <When time={s.created} />{s.who && ` by ${maker(s)}`}{s.stale && `, the project has changed ${count(s.stale.changed ?? 0, "path")} since`}</p>
           <p class="buttons">
             <button class="main" onClick={() => go("diff", name)}>Diff</button>
             <Act label="Promote" question="promote" values={{ clone: name }} dry={{ question: "conflicts", seen: (p) => ({ plan: p.plan }) }}>
@@ -87,11 +89,11 @@ export function Clones({ at, news, go }) {
   return (
     <>
       <Answer of={list}>{(answer) => (
-        <Table head={["Clone", "State", "Changed", "Own", "Made"]} chosen={at[0]}
+        <Table head={["Clone", "State", "Changed", "Own", "Made", "By"]} chosen={at[0]}
           empty="No clones yet: 'snap clone' makes one." open={(name) => go("clones", name)}
           rows={answer.clones.map((c) => ({
             key: c.clone,
-            cells: [plain(c.clone), state(c), `+${c.added} ~${c.modified} -${c.deleted}`, size(c.own), <When time={c.created} />],
+            cells: [plain(c.clone), state(c), `+${c.added} ~${c.modified} -${c.deleted}`, size(c.own), <When time={c.created} />, maker(c)],
           }))} />
       )}</Answer>
       {at[0] && <Clone key={at[0]} name={at[0]} news={news} go={go} />}

@@ -269,7 +269,7 @@ TEST(a_record_has_the_fields_of_its_own_version_and_no_others)
 	put_raw(&sh, REF_CLONE, "one", 3, &sh.root, v.data, v.len);
 	v.data[0] = 2;
 	put_raw(&sh, REF_CLONE, "two", 3, &sh.root, v.data, v.len - 1);
-	v.data[0] = 7;
+	v.data[0] = 8;
 	put_raw(&sh, REF_CLONE, "three", 5, &sh.root, v.data, v.len);
 	shelf_commit(&sh);
 	CHECK_EQ(clone_get(sh.s, "one", &got, &err), -EBADMSG);
