@@ -148,6 +148,35 @@ static void add_operations(struct families *p, const struct engine_daemon_metric
 	}
 }
 
+static void add_traffic(struct families *p, const struct engine_daemon_metrics *d)
+{
+	static const struct {
+		const char *name, *type, *help;
+		size_t offset;
+	} all[] = {
+		{ "clone_operations_total", "counter", "Requests to a mounted clone.",
+		  offsetof(struct engine_traffic, requests) },
+		{ "clone_read_bytes_total", "counter", "Bytes read from a mounted clone.",
+		  offsetof(struct engine_traffic, read) },
+		{ "clone_written_bytes_total", "counter", "Bytes written to a mounted clone.",
+		  offsetof(struct engine_traffic, written) },
+		{ "clone_waiting", "gauge", "Requests to a mounted clone that wait.",
+		  offsetof(struct engine_traffic, waiting) },
+	};
+
+	for (size_t k = 0; d->n_traffic > 0 && k < ARRAY_LEN(all); k++) {
+		families_begin(p, all[k].name, all[k].type, all[k].help);
+		for (size_t i = 0; i < d->n_traffic; i++) {
+			const char *at = (const char *)&d->traffic[i] + all[k].offset;
+			uint64_t value;
+
+			memcpy(&value, at, sizeof(value));
+			families_add(p, all[k].name,
+				     (struct family_sample){ "clone", d->traffic[i].clone, value });
+		}
+	}
+}
+
 static int print_metrics(struct invocation *inv, struct err *err)
 {
 	const struct metrics_args *args = inv->args;
@@ -170,6 +199,7 @@ static int print_metrics(struct invocation *inv, struct err *err)
 	if (m.up) {
 		add_daemon(&page, &m.daemon);
 		add_operations(&page, &m.daemon);
+		add_traffic(&page, &m.daemon);
 	}
 	if (args->queue)
 		queues_add_workers(&page, &queue);

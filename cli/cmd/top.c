@@ -15,6 +15,7 @@
 #include "cli/show/runs.h"
 #include "engine/api/clone.h"
 #include "engine/api/metrics.h"
+#include "engine/api/question.h"
 
 #define EVERY_MS      2000
 #define LEAST_MS      100
@@ -46,6 +47,7 @@ struct look {
 	struct engine_metrics metrics;
 	struct engine_runs runs;
 	struct engine_run_use *uses; /* owned; of each run */
+	struct engine_questions questions;
 	struct engine_clones clones;
 	uint64_t listed_ms; /* when those were asked for */
 };
@@ -54,6 +56,7 @@ static void look_done(struct look *l)
 {
 	engine_metrics_done(&l->metrics);
 	engine_runs_done(&l->runs);
+	engine_questions_done(&l->questions);
 	engine_clones_done(&l->clones);
 	free(l->uses);
 }
@@ -84,6 +87,8 @@ static int take_look(struct engine *e, struct look *before, struct look *l, stru
 
 	if (r >= 0)
 		r = engine_runs(e, &options, &l->runs, err);
+	if (r >= 0 && l->metrics.up && l->runs.n > 0)
+		r = engine_questions(e, &l->questions, err);
 	/*
 	 * To know what a clone has of its own it is stored first, so that is asked seldom.  A daemon that
 	 * does not run is not started by looking.
@@ -145,15 +150,113 @@ static double op_rate(const struct pair *p, const struct engine_meter *m)
 	return rate(p, was ? was->count : 0, m->count);
 }
 
-/* In hundredths of one processor. */
-static double run_cpu(const struct pair *p, size_t i)
+/* The same run in the look before; NULL: it was not there. */
+static const struct engine_run_use *use_before(const struct pair *p, size_t i)
 {
 	const char *id = p->now->runs.list[i].id;
 
 	for (size_t k = 0; p->before && k < p->before->runs.n; k++)
 		if (strcmp(p->before->runs.list[k].id, id) == 0)
-			return rate(p, p->before->uses[k].cpu_ms, p->now->uses[i].cpu_ms) / 10;
-	return 0;
+			return &p->before->uses[k];
+	return NULL;
+}
+
+/* In hundredths of one processor. */
+static double run_cpu(const struct pair *p, size_t i)
+{
+	const struct engine_run_use *was = use_before(p, i);
+
+	return was ? rate(p, was->cpu_ms, p->now->uses[i].cpu_ms) / 10 : 0;
+}
+
+/* Bytes a second. */
+static double run_written(const struct pair *p, size_t i)
+{
+	const struct engine_run_use *was = use_before(p, i);
+
+	return was ? rate(p, was->written, p->now->uses[i].written) : 0;
+}
+
+static bool waits_for_answer(const struct pair *p, const char *run)
+{
+	for (size_t i = 0; i < p->now->questions.n; i++)
+		if (strcmp(p->now->questions.list[i].run, run) == 0)
+			return true;
+	return false;
+}
+
+/* --- what is asked of a clone, a second ---------------------------------------------------- */
+
+struct demand {
+	const char *clone;
+	const struct engine_clone *known; /* NULL: it was made since the clones were listed */
+	double requests, read, written;
+	uint64_t waiting;
+};
+
+static const struct engine_traffic *find_traffic(const struct look *l, const char *clone)
+{
+	const struct engine_daemon_metrics *d = l ? &l->metrics.daemon : NULL;
+
+	for (size_t i = 0; d && i < d->n_traffic; i++)
+		if (strcmp(d->traffic[i].clone, clone) == 0)
+			return &d->traffic[i];
+	return NULL;
+}
+
+/* A clone that was mounted again counts from 0, as one does that was not there. */
+static struct demand measure(const struct pair *p, const char *clone,
+			     const struct engine_clone *known)
+{
+	const struct engine_traffic *now = find_traffic(p->now, clone),
+				    *was = find_traffic(p->before, clone), none = { 0 };
+	struct demand d = { .clone = clone, .known = known };
+
+	if (!now)
+		return d;
+	if (!was || was->requests > now->requests)
+		was = &none;
+	d.requests = rate(p, was->requests, now->requests);
+	d.read = rate(p, was->read, now->read);
+	d.written = rate(p, was->written, now->written);
+	d.waiting = now->waiting;
+	return d;
+}
+
+static bool is_listed(const struct look *l, const char *clone)
+{
+	for (size_t i = 0; i < l->clones.n; i++)
+		if (strcmp(l->clones.list[i].name, clone) == 0)
+			return true;
+	return false;
+}
+
+static int busiest_first(const void *a, const void *b)
+{
+	const struct demand *x = a, *y = b;
+
+	if (x->requests != y->requests)
+		return (x->requests < y->requests) - (x->requests > y->requests);
+	return strcmp(x->clone, y->clone);
+}
+
+/* Of every clone; owned.  NULL: out of memory. */
+static struct demand *measure_all(const struct pair *p, size_t *ret_n)
+{
+	const struct engine_clones *c = &p->now->clones;
+	const struct engine_daemon_metrics *d = &p->now->metrics.daemon;
+	struct demand *list = calloc(c->n + d->n_traffic + 1, sizeof(*list));
+	size_t n = 0;
+
+	for (size_t i = 0; list && i < c->n; i++)
+		list[n++] = measure(p, c->list[i].name, &c->list[i]);
+	for (size_t i = 0; list && i < d->n_traffic; i++)
+		if (!is_listed(p->now, d->traffic[i].clone))
+			list[n++] = measure(p, d->traffic[i].clone, NULL);
+	if (list)
+		qsort(list, n, sizeof(*list), busiest_first);
+	*ret_n = n;
+	return list;
 }
 
 /* --- for programs: an object a line ----------------------------------------------------------- */
@@ -170,10 +273,31 @@ static void set_runs(struct json list, const struct pair *p)
 		json_set_uint(j, "processes", use->processes);
 		json_set_uint(j, "memory", use->memory);
 		json_set_double(j, "cpu", run_cpu(p, i), 1);
+		json_set_double(j, "written", run_written(p, i), 0);
+		json_set_text(j, "waits", waits_for_answer(p, r->id) ? "answer" : NULL);
 		if (use->left_ms > 0)
 			json_set_uint(j, "left_ms", use->left_ms);
 		else
 			json_set_null(j, "left_ms");
+	}
+}
+
+static void set_clones(struct json list, const struct demand *all, size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		const struct demand *d = &all[i];
+		const struct json j = json_add_object(list);
+
+		json_set_name(j, "clone", d->clone);
+		if (d->known)
+			json_set_uint(j, "own", d->known->own);
+		else
+			json_set_null(j, "own");
+		json_set_bool(j, "mounted", !d->known || d->known->mounted);
+		json_set_double(j, "operations", d->requests, 1);
+		json_set_double(j, "read", d->read, 0);
+		json_set_double(j, "written", d->written, 0);
+		json_set_uint(j, "waiting", d->waiting);
 	}
 }
 
@@ -182,7 +306,11 @@ static int print_json(const struct invocation *inv, const struct pair *p, struct
 	const struct engine_daemon_metrics *d = &p->now->metrics.daemon;
 	CLEANUP(json_done) struct json_doc doc = { 0 };
 	struct json j = out_json_begin(inv, &doc), daemon, list;
+	size_t n;
+	AUTO_FREE struct demand *demands = measure_all(p, &n);
 
+	if (!demands)
+		return err_nomem(err);
 	json_set_bool(j, "up", p->now->metrics.up);
 	daemon = json_set_object(j, "daemon");
 	json_set_uint(daemon, "mounted", d->mounted);
@@ -199,15 +327,7 @@ static int print_json(const struct invocation *inv, const struct pair *p, struct
 		json_set_double(one, "rate", op_rate(p, &d->ops[i]), 1);
 	}
 	set_runs(json_set_array(j, "runs"), p);
-	list = json_set_array(j, "clones");
-	for (size_t i = 0; i < p->now->clones.n; i++) {
-		const struct engine_clone *c = &p->now->clones.list[i];
-		const struct json one = json_add_object(list);
-
-		json_set_name(one, "clone", c->name);
-		json_set_uint(one, "own", c->own);
-		json_set_bool(one, "mounted", c->mounted);
-	}
+	set_clones(json_set_array(j, "clones"), demands, n);
 	return json_print(&doc, inv->out, err);
 }
 
@@ -267,50 +387,66 @@ static void print_run(const struct invocation *inv, const struct pair *p, size_t
 {
 	const struct engine_run *r = &p->now->runs.list[i];
 	const struct engine_run_use *use = &p->now->uses[i];
-	char memory[SIZE_TEXT_MAX], left[DURATION_TEXT_MAX];
+	char memory[SIZE_TEXT_MAX], written[SIZE_TEXT_MAX], left[DURATION_TEXT_MAX];
 
-	fprintf(inv->out, "%s%-12s%s  %5.1f%%  %10s  %5" PRIu64 "  %9s  ", out_style(inv, OUT_ID),
-		r->id, out_style(inv, OUT_PLAIN), run_cpu(p, i),
-		use->known ? size_format(use->memory, memory) : "-", use->processes,
+	fprintf(inv->out, "%s%-12s%s  %5.1f%%  %10s  %10s  %5" PRIu64 "  %9s  ",
+		out_style(inv, OUT_ID), r->id, out_style(inv, OUT_PLAIN), run_cpu(p, i),
+		use->known ? size_format(use->memory, memory) : "-",
+		size_format((uint64_t)run_written(p, i), written), use->processes,
 		use->left_ms > 0 ? duration_format(use->left_ms, left) : "-");
 	out_name(inv->out, r->clone);
 	fputs("  ", inv->out);
 	runs_print_command(inv->out, r, SHOWN_COMMAND);
+	fputs(waits_for_answer(p, r->id) ? "  (waits for an answer)\n" : "\n", inv->out);
+}
+
+static void print_demand(const struct invocation *inv, const struct demand *d)
+{
+	char own[SIZE_TEXT_MAX], read[SIZE_TEXT_MAX], written[SIZE_TEXT_MAX];
+
+	fprintf(inv->out, "%10s  %8.0f  %10s  %10s  %5" PRIu64 "  ",
+		d->known ? size_format(d->known->own, own) : "-", d->requests,
+		size_format((uint64_t)d->read, read), size_format((uint64_t)d->written, written),
+		d->waiting);
+	out_name(inv->out, d->clone);
+	if (d->known && !d->known->mounted)
+		fputs("  (not mounted)", inv->out);
 	fputc('\n', inv->out);
 }
 
-static void print_clone(const struct invocation *inv, const struct engine_clone *c)
+static void print_clones(const struct invocation *inv, const struct pair *p, size_t room)
 {
-	char own[SIZE_TEXT_MAX];
+	size_t n, shown;
+	AUTO_FREE struct demand *all = measure_all(p, &n);
 
-	fprintf(inv->out, "%10s  %-11s  ", size_format(c->own, own),
-		c->mounted ? "mounted" : "not mounted");
-	out_name(inv->out, c->name);
-	fputc('\n', inv->out);
+	if (!all)
+		return;
+	shown = n < room ? n : room;
+	if (shown > 0)
+		fprintf(inv->out, "\n%10s  %8s  %10s  %10s  %5s  %s\n", "OWN", "OPS/S", "READ/S",
+			"WRITTEN/S", "WAIT", "CLONE");
+	for (size_t i = 0; i < shown; i++)
+		print_demand(inv, &all[i]);
+	if (n > shown)
+		fprintf(inv->out, "and %zu clones more\n", n - shown);
 }
 
 /* What does not fit into `rows` is counted. */
 static void print_page(const struct invocation *inv, const struct pair *p, size_t rows)
 {
-	const size_t n_runs = p->now->runs.n, n_clones = p->now->clones.n;
+	const size_t n_runs = p->now->runs.n;
 	const size_t room = rows > 8 ? rows - 8 : 1;
 	const size_t runs = n_runs < room ? n_runs : room;
-	const size_t clones = n_clones < room - runs ? n_clones : room - runs;
 
 	print_head(inv, p);
 	if (runs > 0)
-		fprintf(inv->out, "\n%-12s  %6s  %10s  %5s  %9s  %s\n", "RUN", "CPU", "MEMORY",
-			"PROCS", "LEFT", "CLONE AND COMMAND");
+		fprintf(inv->out, "\n%-12s  %6s  %10s  %10s  %5s  %9s  %s\n", "RUN", "CPU",
+			"MEMORY", "WRITTEN/S", "PROCS", "LEFT", "CLONE AND COMMAND");
 	for (size_t i = 0; i < runs; i++)
 		print_run(inv, p, i);
 	if (n_runs > runs)
 		fprintf(inv->out, "and %zu runs more\n", n_runs - runs);
-	if (clones > 0)
-		fprintf(inv->out, "\n%10s  %-11s  %s\n", "OWN", "STATE", "CLONE");
-	for (size_t i = 0; i < clones; i++)
-		print_clone(inv, &p->now->clones.list[i]);
-	if (n_clones > clones)
-		fprintf(inv->out, "and %zu clones more\n", n_clones - clones);
+	print_clones(inv, p, room - runs);
 }
 
 /* --- the loop ---------------------------------------------------------------------------------- */
@@ -424,8 +560,9 @@ const struct command cmd_top = {
 	.opts = top_opts,
 	.preset = preset,
 	.details =
-	    "Of all projects in the store: runs with processor, memory and the time that is left, clones\n"
-	    "with what they have of their own, requests a second by kind. On a terminal the page is drawn\n"
+	    "Of all projects in the store: runs with processor, memory, what they write and the time that\n"
+	    "is left; clones with what they have of their own, what is asked of them, read and written a\n"
+	    "second, and how many requests wait just now (WAIT); requests by kind. On a terminal the page is drawn\n"
 	    "anew until q or ^C; into a pipe, and with --json, each look is appended. Starts no daemon.\n",
 	.examples = "top\ntop --every 500ms\ntop --json -n 2\n",
 	.run = top_run,

@@ -201,8 +201,10 @@ int layer_read(struct layer *l, const struct layer_call *call, uint64_t node, ui
 	if (!h)
 		return -ENOMEM;
 	r = peek_bytes(l, call, node, off, len, h, ret);
-	if (r > 0)
+	if (r > 0) {
+		traffic_read(l, ret->len);
 		ret->held = TAKE_PTR(h);
+	}
 	if (r != 0)
 		return r < 0 ? r : 0;
 	/* Twice: a chunk may have been replaced and swept between looking and fetching. */
@@ -217,6 +219,7 @@ int layer_read(struct layer *l, const struct layer_call *call, uint64_t node, ui
 	}
 	if (r < 0)
 		return r;
+	traffic_read(l, ret->len);
 	ret->held = TAKE_PTR(h);
 	return r;
 }
@@ -286,6 +289,8 @@ int layer_write(struct layer *l, const struct layer_call *call, uint64_t node, u
 	do
 		r = write_bytes(&op, node, off, data, len, kill_priv);
 	while (op_again(&op, &r));
+	if (r >= 0)
+		traffic_written(l, len);
 	return r;
 }
 

@@ -137,6 +137,10 @@ struct layer {
 	void *witness_ctx;
 	struct node *strays; /* files without names that have dirty blocks */
 
+	struct {
+		_Atomic uint64_t requests, read, written, waiting;
+	} traffic; /* (traffic.c) */
+
 	struct layer *next;  /* guarded by all->lock, as what follows */
 	unsigned committers; /* threads of layers.c that work on it */
 	uint64_t round;      /* of the committer that had it last */
@@ -474,3 +478,7 @@ NODISCARD int freeze_put(struct frozen *f, struct batch *b, bool waited, struct 
 
 /* With the lock: it is committed, or (`stored` false) not; frees it. */
 void freeze_settle(struct layer *l, struct frozen *f, bool stored);
+
+/* traffic.c: bytes that were read from it and written to it. */
+void traffic_read(struct layer *l, uint64_t bytes);
+void traffic_written(struct layer *l, uint64_t bytes);

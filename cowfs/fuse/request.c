@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/sys.h"
+#include "cowfs/core/traffic.h"
 #include "cowfs/fuse/echo.h"
 #include "cowfs/fuse/mates.h"
 #include "cowfs/fuse/meter.h"
@@ -72,6 +73,8 @@ static void run_flight(struct job *j)
 
 	handle(&rq);
 	meter_count(wire_op(f->bytes), thread_now() - f->begun);
+	traffic_answered(f->mount->layer);
+	traffic_waits_no_more(f->mount->layer);
 	drop_flight(f->mount, f);
 }
 
@@ -87,6 +90,7 @@ static void defer(struct mount *m, const void *bytes, size_t len)
 	f->job.run = run_flight;
 	memcpy(f->bytes, bytes, len);
 	add_flight(m, f);
+	traffic_waits(m->layer);
 	atomic_fetch_add_explicit(&m->deferred, 1, memory_order_relaxed);
 	pool_add(m->share, wire_lane(bytes), &f->job);
 }
@@ -111,6 +115,7 @@ void request_take(struct mount *m, void *bytes, size_t len)
 	}
 	atomic_fetch_add_explicit(&m->requests, 1, memory_order_relaxed);
 	meter_count(op, thread_now() - begun);
+	traffic_answered(m->layer);
 }
 
 /*

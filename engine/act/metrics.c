@@ -1,8 +1,11 @@
 #include "engine/act/metrics-i.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/vec.h"
+#include "cowfs/core/traffic.h"
 #include "cowfs/fuse/meter.h"
 
 _Static_assert(ENGINE_METER_BUCKETS == METER_BUCKETS, "a bucket for each bound, and one beyond");
@@ -36,6 +39,25 @@ static int add_meters(struct engine_daemon_metrics *m, struct err *err)
 	return 0;
 }
 
+static int add_traffic(const char *clone, const struct traffic *t, void *ctx)
+{
+	struct engine_daemon_metrics *m = ctx;
+	struct engine_traffic *one;
+
+	if (!VEC_ONE_MORE(m->traffic, m->n_traffic))
+		return -ENOMEM;
+	one = &m->traffic[m->n_traffic];
+	*one = (struct engine_traffic){
+		.clone = strdup(clone),
+		.requests = t->requests,
+		.read = t->read,
+		.written = t->written,
+		.waiting = t->waiting,
+	};
+	m->n_traffic += one->clone != NULL;
+	return one->clone ? 0 : -ENOMEM;
+}
+
 int metrics_collect(struct host *h, struct engine_daemon_metrics *ret, struct err *err)
 {
 	struct layers_stats stats = { 0 };
@@ -47,6 +69,8 @@ int metrics_collect(struct host *h, struct engine_daemon_metrics *ret, struct er
 	/* They stay until the host goes, which waits for this. */
 	if (layers)
 		layers_stats(layers, &stats);
+	if (layers && traffic_each(layers, add_traffic, ret) < 0)
+		return err_nomem(err);
 	ret->mounted = live_count(h);
 	ret->dirty_bytes = stats.dirty;
 	ret->nodes = stats.nodes;

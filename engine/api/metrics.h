@@ -17,10 +17,20 @@ struct engine_meter {
 	uint64_t us10, us100, ms1, ms10, ms100, s1, longer;
 };
 
+/* What was asked of one mounted clone, through all of its mounts, since it was mounted. */
+struct engine_traffic {
+	char *clone; /* owned */
+	uint64_t requests;
+	uint64_t read, written; /* bytes */
+	uint64_t waiting;       /* requests that wait just now */
+};
+
 /* What the daemon knows. */
 struct engine_daemon_metrics {
 	struct engine_meter *ops; /* owned */
 	size_t n_ops;
+	struct engine_traffic *traffic; /* owned */
+	size_t n_traffic;
 	uint64_t mounted;
 	uint64_t dirty_bytes, nodes, commits, sweeps, store_waits, room_waits;
 	uint64_t cache_hits, cache_misses, cache_bytes;

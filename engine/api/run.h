@@ -367,6 +367,7 @@ void engine_run_cancel_all(struct engine *e, const char *const *ids, size_t n);
 struct engine_run_use {
 	bool known;
 	uint64_t processes, memory, cpu_ms;
+	uint64_t written; /* bytes given to file systems so far */
 	uint64_t left_ms; /* 0: it has no limit of time */
 };
 

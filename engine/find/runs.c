@@ -158,6 +158,7 @@ void engine_run_look(const struct engine_run *run, struct engine_run_use *ret)
 	    tree.processes > 2 ? tree.processes - 2 : 0; /* without the supervisor and the init */
 	ret->memory = tree.memory;
 	ret->cpu_ms = tree.cpu_ms;
+	ret->written = tree.written;
 }
 
 /* --- retention -------------------------------------------------------------------------- */

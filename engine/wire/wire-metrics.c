@@ -15,8 +15,19 @@ static const struct field meter_fields[] = {
 };
 static const struct fields meter = FIELDS(struct engine_meter, meter_fields);
 
+static const struct field traffic_fields[] = {
+	FIELD(FIELD_NAME, struct engine_traffic, clone),
+	FIELD(FIELD_UINT, struct engine_traffic, requests),
+	FIELD(FIELD_UINT, struct engine_traffic, read),
+	FIELD(FIELD_UINT, struct engine_traffic, written),
+	FIELD(FIELD_UINT, struct engine_traffic, waiting),
+};
+static const struct fields traffic = FIELDS(struct engine_traffic, traffic_fields);
+
 static const struct field wire_metrics_fields[] = {
 	FIELD_LIST_OF(FIELD_LIST, struct engine_daemon_metrics, "ops", ops, n_ops, &meter),
+	FIELD_LIST_OF(FIELD_LIST, struct engine_daemon_metrics, "traffic", traffic, n_traffic,
+		      &traffic),
 	FIELD(FIELD_UINT, struct engine_daemon_metrics, mounted),
 	FIELD(FIELD_UINT, struct engine_daemon_metrics, dirty_bytes),
 	FIELD(FIELD_UINT, struct engine_daemon_metrics, nodes),

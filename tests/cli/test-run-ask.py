@@ -80,6 +80,10 @@ def events(w, kind):
 @live_test
 def an_answer_makes_the_connection(w):
     process = asking(w, "--", "sh", "-c", CURL + "http://ok.example/x")
+    until(lambda: asked(w))
+    look = json.loads(w.ok("top", "--json", "-n", "1").out)
+    assert [r["waits"] for r in look["runs"]] == ["answer"], look
+    assert b"(waits for an answer)" in w.ok("top", "-n", "1").out
     q = answer(w, "allow")
     got = ended(process)
     assert "host=ok.example path=/x" in got["stdout"] and got["refusals"] == [], got

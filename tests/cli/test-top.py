@@ -3,6 +3,7 @@
 import json
 import os
 import pty
+import re
 import select
 import subprocess
 import sys
@@ -76,6 +77,35 @@ def operations_are_counted_while_they_happen(w):
 
 
 @test
+def each_clone_has_its_own_operations_and_bytes(w):
+    needs_fuse()
+    w.take()
+    for name in ("busy", "idle"):
+        w.ok("clone", "-n", name)
+
+    def of(look, clone):
+        return next(c for c in look["clones"] if c["clone"] == clone)
+
+    with Top(w) as top:
+        first = top.until(lambda look: True)
+        assert all(c["operations"] == 0 and c["written"] == 0 for c in first["clones"]), first
+
+        def works(look):
+            (w.store / "clones" / "busy" / "data").write_bytes(b"x" * 300000)
+            return of(look, "busy")["written"] > 300000 and of(look, "busy")["operations"] > 0
+
+        look = top.until(works)
+        assert of(look, "idle")["operations"] == 0 and of(look, "idle")["written"] == 0, look
+        assert [c["clone"] for c in look["clones"]] == ["busy", "idle"], "the busiest comes first"
+    text = w.ok("metrics").out.decode()
+    written = int(re.search(r'^snapcow_clone_written_bytes_total\{clone="busy"\} (\d+)$', text, re.M)[1])
+    assert written >= 600000 and written % 300000 == 0, written
+    assert 'snapcow_clone_written_bytes_total{clone="idle"} 0\n' in text, text
+    assert 'snapcow_clone_waiting{clone="idle"} 0\n' in text, text
+    assert b"OPS/S" in w.ok("top", "-n", "1").out
+
+
+@test
 def a_run_is_there_while_it_runs(w):
     needs_fuse()
     w.take()
@@ -84,6 +114,7 @@ def a_run_is_there_while_it_runs(w):
     with Top(w) as top:
         look = top.until(lambda look: look["runs"] and look["runs"][0]["cpu"] > 5)
         assert look["runs"][0]["run"] == run and look["runs"][0]["clone"] == "try" and look["runs"][0]["memory"] > 0
+        assert look["runs"][0]["waits"] is None, look
         w.ok("cancel", run)
         top.until(lambda look: not look["runs"])
 

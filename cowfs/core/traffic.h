@@ -1,0 +1,22 @@
+/*
+ * traffic.h - how much is asked of each live clone, through all of its mounts.
+ *
+ * Counting adds to one word without ordering anything; what a reader sees may be a moment old.
+ */
+#pragma once
+
+#include "cowfs/core/layers.h"
+
+struct traffic {
+	uint64_t requests;      /* answered */
+	uint64_t read, written; /* bytes; read is what the kernel had not in its memory */
+	uint64_t waiting;       /* requests that wait for the store, for room, or for a thread */
+};
+
+void traffic_answered(struct layer *l);
+void traffic_waits(struct layer *l);
+void traffic_waits_no_more(struct layer *l);
+
+/* Of each open clone; `fn` must take no lock.  A negative answer ends it and is returned. */
+typedef int (*traffic_fn)(const char *clone, const struct traffic *t, void *ctx);
+NODISCARD int traffic_each(struct layers *ls, traffic_fn fn, void *ctx);
