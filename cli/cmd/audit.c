@@ -60,9 +60,11 @@ static void set_counts(struct json j, const struct engine_audit *a)
 	json_set_uint(j, "receipts", a->receipts);
 	json_set_uint(j, "events", a->events);
 	json_set_uint(j, "runs", a->runs);
+	json_set_uint(j, "records", a->records);
 	json_set_uint(j, "unchained", a->unchained);
 	set_head(j, "receipt_head", a->receipt_number, a->receipt_head);
 	set_head(j, "event_head", a->event_number, a->event_head);
+	set_head(j, "record_head", a->record_number, a->record_head);
 }
 
 static void print_human(const struct invocation *inv, const struct engine_audit *a)
@@ -72,8 +74,9 @@ static void print_human(const struct invocation *inv, const struct engine_audit 
 	if (inv->quiet)
 		return;
 	out_plural(out, a->receipts, "receipt, ", "receipts, ");
-	out_plural(out, a->events, "event and ", "events and ");
-	out_plural(out, a->runs, "run", "runs");
+	out_plural(out, a->events, "event, ", "events, ");
+	out_plural(out, a->runs, "run and ", "runs and ");
+	out_plural(out, a->records, "change or firing", "changes and firings");
 	fputs(a->problems == 0 ? " are as they were written\n" : " were checked\n", out);
 	if (a->unchained > 0) {
 		out_plural(out, a->unchained, "of them is", "of them are");
@@ -83,6 +86,8 @@ static void print_human(const struct invocation *inv, const struct engine_audit 
 		fprintf(out, "head of receipts  %s\n", a->receipt_head);
 	if (*a->event_head != '\0')
 		fprintf(out, "head of events    %s\n", a->event_head);
+	if (*a->record_head != '\0')
+		fprintf(out, "head of records   %s\n", a->record_head);
 }
 
 static int audit_run(struct invocation *inv, struct err *err)
@@ -118,15 +123,15 @@ const struct command cmd_audit = {
 	.name = "audit",
 	.group = "Store",
 	.rare = true,
-	.summary = "verify that receipts, runs and events are as they were written",
+	.summary = "verify that what was recorded is as it was written",
 	.words = "verify",
 	.min_words = 1,
 	.max_words = 1,
 	.opts = audit_opts,
 	.details =
 	    "Receipts and events form chains: each entry has the SHA-256 of the one before it, and\n"
-	    "the event that ends a run has that of the run's record. What was changed, removed or\n"
-	    "put in another order behind snap's back is named, with the exit code 12. Whoever may\n"
+	    "the event that ends a run has that of the run's record. Changes of `pipeline` and firings\n"
+	    "of `watch` have a chain of the same sort. What was changed, removed or put in another order behind snap's back is named, with the exit code 12. Whoever may\n"
 	    "write to the store can compute all of it anew: keep the heads elsewhere and compare\n"
 	    "with --head. What is older than the oldest entry that is kept is only counted.\n",
 	.examples = "audit verify\naudit verify --json\n",

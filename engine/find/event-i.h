@@ -16,6 +16,7 @@ struct store;
 
 #define EVENTS_DIR       "events"
 #define CALLS_DIR        "calls" /* of agents, in a log of their own, so that they push no event out */
+#define RECORDS_DIR      "records" /* what changes and firings are (docket.c), for an audit */
 #define EVENTS_FILE_MAX  ((uint64_t)1 << 20) /* bytes from which on another file is begun */
 #define EVENTS_FILES_MAX 8
 #define EVENTS_LINE_MAX  ((size_t)16 << 10)

@@ -1,6 +1,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
@@ -11,8 +12,11 @@
 #include "base/sys.h"
 #include "base/vec.h"
 #include "engine/find/engine-i.h"
+#include "engine/find/event-i.h"
 #include "engine/find/moved-i.h"
 #include "engine/find/run-record.h"
+
+#define REMOVED_MAX 500 /* ids in an event */
 
 /* --- listing ---------------------------------------------------------------------------- */
 
@@ -172,15 +176,42 @@ static uint64_t log_bytes(const char *store, const char *id)
 	return path && stat(path, &st) == 0 ? (uint64_t)st.st_size : 0;
 }
 
+/* Told first: a record that is still there does no harm, one that is gone unsaid would. */
+static void tell_removal(const char *store, const struct engine_run *const *list, size_t n)
+{
+	struct event ev;
+	struct json ids;
+
+	event_begin(&ev, "runs-removed", (struct event_subject){ 0 });
+	ids = json_set_array(ev.data, "runs");
+	for (size_t i = 0; i < n; i++)
+		json_add_text(ids, list[i]->id);
+	event_end(&ev, store);
+}
+
+static void remove_all(const char *store, const struct engine_run *const *list, size_t n)
+{
+	for (size_t i = 0, some; i < n; i += some) {
+		some = n - i < REMOVED_MAX ? n - i : REMOVED_MAX;
+		tell_removal(store, list + i, some);
+		for (size_t k = 0; k < some; k++)
+			run_record_remove(store, list[i + k]->id);
+	}
+}
+
 int engine_runs_prune(struct engine *e, bool dry_run, uint64_t *ret, struct err *err)
 {
 	const int64_t oldest = engine_now() - (int64_t)ENGINE_RUNS_DAYS * 86400 * 1000000000;
 	const struct engine_runs_options options = { .all = true };
 	CLEANUP(engine_runs_done) struct engine_runs runs = { 0 };
+	AUTO_FREE const struct engine_run **gone = NULL;
 	uint64_t logged = 0;
 	int r = engine_runs(e, &options, &runs, err);
 
 	*ret = 0;
+	gone = calloc(runs.n + 1, sizeof(*gone));
+	if (!gone)
+		return err_nomem(err);
 	for (size_t i = 0; r >= 0 && i < runs.n; i++) {
 		const struct engine_run *run = &runs.list[i];
 		const bool young = i < ENGINE_RUNS_KEPT && run->started >= oldest;
@@ -189,10 +220,10 @@ int engine_runs_prune(struct engine *e, bool dry_run, uint64_t *ret, struct err 
 		if (run_record_is_live(e->store_path, run->id) ||
 		    (young && (i == 0 || logged <= ENGINE_RUNS_LOG_MAX)))
 			continue;
-		if (!dry_run)
-			run_record_remove(e->store_path, run->id);
-		(*ret)++;
+		gone[(*ret)++] = run;
 	}
+	if (r >= 0 && !dry_run)
+		remove_all(e->store_path, gone, (size_t)*ret);
 	return r;
 }
 

@@ -131,6 +131,7 @@ const struct docket_kind change_kind = {
 	.version = 2,
 	.fields = &change_fields,
 	.upgrade = upgrade,
+	.audited = true,
 };
 
 void engine_change_done(struct engine_change *c)

@@ -94,5 +94,6 @@ void run_event_ended(const char *store, const struct engine_run *run)
 		json_set_text(ev.data, "problem", run->problem);
 	if (run_record_digest(store, run->id, digest) == 0)
 		json_set_text(ev.data, "record", digest);
+	json_set_bool(ev.data, "tracked", true); /* `runs-removed` tells when its record goes */
 	event_end(&ev, store);
 }

@@ -16,11 +16,15 @@ struct docket_kind {
 	const struct fields *fields;
 	void (*upgrade)(
 	    struct json j); /* add what states of the version before lack; NULL: nothing */
+	bool audited; /* what its states are is told to the log of records (engine/api/audit.h) */
 };
+
+#define DOCKET_STATE "state.json" /* in the directory of each */
 
 /* One that this process works on: its directory, locked. */
 struct docket_lock {
 	int dir, fd;
+	const char *store; /* borrowed from the engine */
 };
 
 #define DOCKET_LOCK_INIT ((struct docket_lock){ .dir = -1, .fd = -1 })

@@ -9,8 +9,8 @@
 #include "base/path.h"
 #include "base/strlist.h"
 #include "base/sys.h"
+#include "engine/find/event-i.h"
 
-#define STATE_FILE     "state.json"
 #define LOCK_FILE      "lock"
 #define KIND_LOCK_FILE ".lock" /* no name of one begins so */
 #define STATE_MAX      ((size_t)64 << 20)
@@ -79,6 +79,7 @@ int docket_take(struct engine *e, const struct docket_kind *kind, const char *na
 			   ? err_set(err, -EBUSY, "another process works on %s '%s'", kind->noun,
 				     name)
 			   : err_sys(err, "locking %s '%s'", kind->noun, name);
+	l.store = e->store_path;
 	*ret = l;
 	l = DOCKET_LOCK_INIT;
 	return 0;
@@ -123,10 +124,33 @@ int docket_create(struct engine *e, const struct docket_kind *kind, const char *
 	r = docket_take(e, kind, name, ret, err);
 	if (r < 0 && r != -EBUSY)
 		return r;
-	if (r == -EBUSY || faccessat(ret->dir, STATE_FILE, F_OK, 0) == 0)
+	if (r == -EBUSY || faccessat(ret->dir, DOCKET_STATE, F_OK, 0) == 0)
 		return err_set(err, -EEXIST, "there is %s %s '%s'",
 			       strchr("aeiou", kind->noun[0]) ? "an" : "a", kind->noun, name);
 	return 0;
+}
+
+/*
+ * Before a state changes and after it: if we die in between, the audit takes either.  `text` NULL: the
+ * state is removed.
+ */
+static void tell(const struct docket_lock *l, const struct docket_kind *kind, const char *name,
+		 const struct buf *text, bool done)
+{
+	char digest[SHA256_HEX_SIZE];
+	struct event ev;
+
+	if (!kind->audited)
+		return;
+	event_begin(&ev, "record", (struct event_subject){ 0 });
+	json_set_text(ev.data, "dir", kind->dir);
+	json_set_text(ev.data, "of", kind->noun);
+	json_set_text(ev.data, "name", name);
+	if (text)
+		event_digest(text->data, text->len, digest);
+	json_set_text(ev.data, "sha256", text ? digest : NULL);
+	json_set_bool(ev.data, "done", done);
+	event_end_in(&ev, l->store, RECORDS_DIR);
 }
 
 static int remove_name(const char *name, unsigned char type, void *ctx)
@@ -143,9 +167,11 @@ int docket_forget(struct engine *e, const struct docket_kind *kind, const char *
 
 	if (!path)
 		return err_nomem(err);
+	tell(l, kind, name, NULL, false);
 	r = sys_each_name(l->dir, remove_name, &l->dir);
 	if (r < 0)
 		return err_set(err, r, "removing %s '%s': %s", kind->noun, name, strerror(-r));
+	tell(l, kind, name, NULL, true);
 	return rmdir(path) < 0 ? err_sys(err, "removing %s '%s'", kind->noun, name) : 0;
 }
 
@@ -164,8 +190,12 @@ int docket_save(const struct docket_lock *l, const struct docket_kind *kind, con
 	r = json_append(&doc, &text, err);
 	if (r < 0)
 		return r;
-	r = fdio_replace_file(l->dir, STATE_FILE, text.data, text.len, 0600, err);
-	return r < 0 ? err_wrap(err, r, "the state of %s '%s'", kind->noun, name) : 0;
+	tell(l, kind, name, &text, false);
+	r = fdio_replace_file(l->dir, DOCKET_STATE, text.data, text.len, 0600, err);
+	if (r < 0)
+		return err_wrap(err, r, "the state of %s '%s'", kind->noun, name);
+	tell(l, kind, name, &text, true);
+	return 0;
 }
 
 int docket_try_lock(int fd)
@@ -224,7 +254,7 @@ int docket_read(struct engine *e, const struct docket_kind *kind, const char *na
 	/* First: whoever ends after that has written the state that is read. */
 	if (ret_alive)
 		*ret_alive = is_locked(dir);
-	r = fdio_read_file(dir, STATE_FILE, STATE_MAX, &text, err);
+	r = fdio_read_file(dir, DOCKET_STATE, STATE_MAX, &text, err);
 	if (r == -ENOENT)
 		return no_such(kind, name, err);
 	return r < 0 ? r : decode(kind, name, &text, ret, err);

@@ -68,6 +68,7 @@ const struct docket_kind firing_kind = {
 	.version = 2,
 	.fields = &firing_fields,
 	.upgrade = upgrade,
+	.audited = true,
 };
 
 void engine_firing_done(struct engine_firing *f)
