@@ -20,7 +20,7 @@
 
 struct metrics_args {
 	const char *listen, *token_file, *otlp, *queue, *creds;
-	bool send, insecure;
+	bool send, wait, insecure;
 };
 
 static const struct opt metrics_opts[] = {
@@ -32,7 +32,9 @@ static const struct opt metrics_opts[] = {
 	    0, "otlp", "FILE|URL", struct metrics_args, otlp,
 	    "write recorded runs as spans to FILE ('-': print), or send new ones to a collector"),
 	OPT_FLAG(0, "send", struct metrics_args, send,
-		 "send new spans to `metrics.otlp` of config.yaml"),
+		 "send new spans to the configured collector"),
+	OPT_FLAG(0, "wait", struct metrics_args, wait,
+		 "with --send: if another command is sending, after it"),
 	OPT_STR(0, "queue", "QUEUE", struct metrics_args, queue,
 		"also ask this queue of tickets: nats://HOST[:PORT][/NAME]"),
 	OPT_STR(0, "creds", "FILE", struct metrics_args, creds, "NATS credentials file"),
@@ -224,10 +226,11 @@ static bool is_url(const char *to)
 	return strncmp(to, "http://", 7) == 0 || strncmp(to, "https://", 8) == 0;
 }
 
-static int send_spans(struct invocation *inv, const struct engine_collector *to, struct err *err)
+static int send_spans(struct invocation *inv, const struct engine_collector *to, bool wait,
+		      struct err *err)
 {
 	struct engine_spans done = { 0 };
-	int r = engine_spans_send(inv->engine, to, otlp_append, &done, err);
+	int r = engine_spans_send(inv->engine, to, wait, otlp_append, &done, err);
 
 	if (done.refused > 0)
 		log_warn("the collector refused %" PRIu64 " spans for good, continuing",
@@ -249,7 +252,7 @@ static int send_configured(struct invocation *inv, struct err *err)
 		return err_set(err, -ENOENT,
 			       "no collector is set: write 'metrics: {otlp: URL}' into "
 			       "~/.config/snapcow/config.yaml");
-	return send_spans(inv, &to, err);
+	return send_spans(inv, &to, ((const struct metrics_args *)inv->args)->wait, err);
 }
 
 static int write_spans(struct invocation *inv, const char *path, struct err *err)
@@ -355,6 +358,8 @@ static int metrics_run(struct invocation *inv, struct err *err)
 	if (args->send && (args->otlp || inv->json))
 		return err_set(err, -EINVAL, "'--send' contradicts '--%s'",
 			       args->otlp ? "otlp" : "json");
+	if (args->wait && !args->send)
+		return err_set(err, -EINVAL, "'--wait' needs '--send'");
 	if ((args->creds || args->insecure) && !args->queue)
 		return err_set(err, -EINVAL, "'--%s' needs '--queue'",
 			       args->creds ? "creds" : "insecure");
@@ -374,7 +379,7 @@ static int metrics_run(struct invocation *inv, struct err *err)
 	if (!is_url(args->otlp))
 		return write_spans(inv, args->otlp, err);
 	return send_spans(inv, &(struct engine_collector){ .url = (char *)(uintptr_t)args->otlp },
-			  err);
+			  false, err);
 }
 
 const struct command cmd_metrics = {
@@ -389,10 +394,11 @@ const struct command cmd_metrics = {
 	    "--listen answers GET /metrics until ^C, for clients that have the token (Prometheus:\n"
 	    "`credentials_file`). --otlp FILE writes a span for each recorded run, in a line of JSON\n"
 	    "that collectors of OpenTelemetry take; only you can read FILE. --otlp URL sends the\n"
-	    "runs that have ended since its last call; if the collector is away, the next call does.\n",
-	.examples = "metrics\nmetrics --json\n"
+	    "runs that have ended since its last call; --send does so to `metrics.otlp` of\n"
+	    "config.yaml, and so does each run when it ends.\n",
+	.examples = "metrics\n"
 		    "metrics --listen 127.0.0.1:9464 --token-file ~/.config/snapcow-metrics\n"
 		    "metrics --queue nats://127.0.0.1:4222\n"
-		    "metrics --otlp -\nmetrics --otlp http://127.0.0.1:4318\n",
+		    "metrics --otlp http://127.0.0.1:4318\n",
 	.run = metrics_run,
 };

@@ -35,9 +35,10 @@ typedef int engine_spans_fn(const struct engine_run *list, size_t n, struct buf 
 			    struct err *err);
 
 /*
- * Send what has ended since the last time.  -EINVAL for a URL that is none, or that would send commands over a network in plain text; -EBUSY if
+ * Send what has ended since the last time.  `wait`: if another process is sending, send after it, unless
+ * one waits for that already: it will send all that has ended by now, and 0 is returned at once.  -EINVAL for a URL that is none, or that would send commands over a network in plain text; -EBUSY if
  * another process is sending to it; -EAGAIN if the collector wants us to come back later; or why it cannot
  * be reached.  *ret then counts what was sent before.
  */
-NODISCARD int engine_spans_send(struct engine *e, const struct engine_collector *to,
+NODISCARD int engine_spans_send(struct engine *e, const struct engine_collector *to, bool wait,
 				engine_spans_fn *encode, struct engine_spans *ret, struct err *err);

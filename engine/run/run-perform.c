@@ -12,6 +12,7 @@
 #include "base/text.h"
 #include "engine/find/engine-i.h"
 #include "engine/find/run-record.h"
+#include "engine/run/run-after.h"
 #include "engine/run/run-asked.h"
 #include "engine/run/run-events.h"
 #include "runner/sandbox.h"
@@ -119,17 +120,6 @@ static void take_end(struct performed *p, int r, const struct err *why)
 	}
 }
 
-static void end(struct performed *p)
-{
-	struct engine *e = p->shared.engine;
-	struct err why = { 0 };
-
-	if (run_record_end(&p->record, &p->run, &why) < 0)
-		log_warn("%s, continuing", why.msg);
-	run_event_ended(e->store_path, &p->run);
-	runs_tidy(e, p->record.logged[0] + p->record.logged[1]);
-}
-
 int run_perform(struct engine *e, const struct engine_run_options *options, struct engine_run *ret,
 		struct err *err)
 {
@@ -157,7 +147,7 @@ int run_perform(struct engine *e, const struct engine_run_options *options, stru
 		options->began(&p.run, options->began_ctx);
 	r = options->perform(&p.shared, options->perform_ctx, err);
 	take_end(&p, r, err);
-	end(&p);
+	run_after_end(e, &p.record, &p.run);
 	*ret = p.run;
 	p.run = (struct engine_run){ 0 };
 	return ret->state == ENGINE_RUN_REFUSED ? r : 0;

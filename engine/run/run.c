@@ -16,6 +16,7 @@
 #include "base/vec.h"
 #include "engine/api/artifact.h"
 #include "engine/ask/ask-stage-i.h"
+#include "engine/run/run-after.h"
 #include "engine/run/run-asked.h"
 #include "engine/run/run-curve.h"
 #include "engine/run/run-events.h"
@@ -570,7 +571,6 @@ int engine_run(struct engine *e, const struct engine_run_options *options, struc
 		.raw = { .fd = -1 },
 	};
 	struct sandbox_result result = { 0 };
-	struct err kept = { 0 };
 	int x, caught, handed;
 
 	hush_begin(&r.hush);
@@ -585,10 +585,7 @@ int engine_run(struct engine *e, const struct engine_run_options *options, struc
 	save_artifacts(&r);
 	settle(&r);
 	clear_away(&r);
-	if (run_record_end(&r.record, &r.run, &kept) < 0)
-		log_warn("%s, continuing", kept.msg);
-	run_event_ended(e->store_path, &r.run);
-	runs_tidy(e, r.record.logged[0] + r.record.logged[1]);
+	run_after_end(e, &r.record, &r.run);
 	handed = hand_over(&r, x < 0 ? NULL : err);
 	*ret = r.run;
 	r.run = (struct engine_run){ 0 };

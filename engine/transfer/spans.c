@@ -27,6 +27,7 @@
 struct cursor {
 	char *path; /* owned */
 	int lock;   /* held; -1: not yet */
+	bool left;  /* to another process, which waits for that lock */
 	int64_t ended;
 	char id[ENGINE_RUN_ID_SIZE];
 };
@@ -68,26 +69,56 @@ static int complete_url(const char *endpoint, char **ret, struct err *err)
 
 /* --- how far it is ------------------------------------------------------------------------ */
 
-static int cursor_lock(struct cursor *c, const char *shown, struct err *err)
+/* The lock file with that ending, open; the caller closes it. */
+static int open_lock(const struct cursor *c, const char *ending, struct err *err)
 {
 	AUTO_FREE char *path = NULL;
+	int fd;
 
-	if (asprintf(&path, "%s.lock", c->path) < 0) {
+	if (asprintf(&path, "%s.%s", c->path, ending) < 0) {
 		path = NULL;
 		return err_nomem(err);
 	}
-	c->lock = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+	fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+	return fd < 0 ? err_sys(err, "opening '%s'", path) : fd;
+}
+
+/*
+ * One process sends, and at most one waits for it.  That one looks at the runs after it stopped to
+ * wait, so whoever finds it waiting has nothing left to do.
+ */
+static int wait_turn(struct cursor *c, struct err *err)
+{
+	AUTO_CLOSE int next = open_lock(c, "next", err);
+
+	if (next < 0)
+		return next;
+	c->left = flock(next, LOCK_EX | LOCK_NB) < 0 && errno == EWOULDBLOCK;
+	if (c->left)
+		return 0;
+	while (flock(c->lock, LOCK_EX) < 0)
+		if (errno != EINTR)
+			return err_sys(err, "waiting for the turn to send spans");
+	return 0;
+}
+
+static int cursor_lock(struct cursor *c, const char *shown, bool wait, struct err *err)
+{
+	c->lock = open_lock(c, "lock", err);
 	if (c->lock < 0)
-		return err_sys(err, "opening '%s'", path);
+		return c->lock;
+	if (wait)
+		return wait_turn(c, err);
 	if (flock(c->lock, LOCK_EX | LOCK_NB) == 0)
 		return 0;
 	return errno == EWOULDBLOCK
 		   ? err_set(err, -EBUSY, "another command is sending spans to '%s'", shown)
-		   : err_sys(err, "locking '%s'", path);
+		   : err_sys(err, "locking the way to '%s'", shown);
 }
 
 /* A file that cannot be understood sends everything again, which a collector can live with. */
-static int cursor_open(struct cursor *c, struct engine *e, const char *url, struct err *err)
+static int cursor_open(struct cursor *c, struct engine *e, const char *url, bool wait,
+		       struct err *err)
 {
 	CLEANUP(buf_done) struct buf text = BUF_INIT;
 	AUTO_FREE char *dir = NULL;
@@ -100,8 +131,8 @@ static int cursor_open(struct cursor *c, struct engine *e, const char *url, stru
 	c->path = path_join(dir, hex_encode(d.b, sizeof(d.b), hex));
 	if (!c->path)
 		return err_nomem(err);
-	r = cursor_lock(c, url, err);
-	if (r < 0)
+	r = cursor_lock(c, url, wait, err);
+	if (r < 0 || c->left)
 		return r;
 	_Static_assert(ENGINE_RUN_ID_SIZE == 13, "as the format below has it");
 	if (fdio_read_file(AT_FDCWD, c->path, CURSOR_MAX, &text, NULL) < 0 || !buf_str(&text) ||
@@ -230,8 +261,8 @@ int engine_collector(const struct engine *e, struct engine_collector *ret, struc
 	return 0;
 }
 
-int engine_spans_send(struct engine *e, const struct engine_collector *to, engine_spans_fn *encode,
-		      struct engine_spans *ret, struct err *err)
+int engine_spans_send(struct engine *e, const struct engine_collector *to, bool wait,
+		      engine_spans_fn *encode, struct engine_spans *ret, struct err *err)
 {
 	const struct engine_runs_options all = { .all = true };
 	CLEANUP(engine_runs_done) struct engine_runs runs = { 0 };
@@ -241,9 +272,10 @@ int engine_spans_send(struct engine *e, const struct engine_collector *to, engin
 	int r = complete_url(to->url, &line.url, err);
 
 	if (r >= 0)
-		r = engine_runs(e, &all, &runs, err);
-	if (r >= 0)
-		r = cursor_open(&c, e, line.url, err);
+		r = cursor_open(&c, e, line.url, wait, err);
+	if (r < 0 || c.left)
+		return r;
+	r = engine_runs(e, &all, &runs, err);
 	if (r >= 0)
 		r = line_open(&line, to, err);
 	if (r < 0)

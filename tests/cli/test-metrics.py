@@ -13,6 +13,7 @@ import threading
 from pathlib import Path
 
 from mcptest import VERSION, Client
+from runtest import until
 from snaptest import SNAP, World, main, needs_fuse, test
 from uitest import Server
 
@@ -210,6 +211,8 @@ class Collector:
 
     def __enter__(self):
         self.batches, self.answers, self.headers = [], [], []
+        self.gate = threading.Event()
+        self.gate.set()
         outer = self
 
         class Handler(http.server.BaseHTTPRequestHandler):
@@ -218,6 +221,7 @@ class Collector:
                 body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
                 (resource,) = body["resourceSpans"]
                 outer.headers.append(dict(self.headers))
+                assert outer.gate.wait(60)
                 status = outer.answers.pop(0) if outer.answers else 200
                 if status == 200:
                     outer.batches.append([s["spanId"][:12] for s in resource["scopeSpans"][0]["spans"]])
@@ -294,10 +298,11 @@ def a_configured_collector_gets_its_headers(w: World):
         assert f"sent 1 span to {c.url}".encode() in w.ok("metrics", "--send").out
         assert c.batches == [[run]] and c.headers[-1]["X-Api-Key"] == "abc def" and c.headers[-1]["X-Scope"] == "team"
         # They are for that collector, not for any other that is named by hand.
-        run = w.ok("run", "--json", "try", "--", "true").json("snap.run/1")["run"]
+        with Collector() as other:
+            w.ok("metrics", "--otlp", other.url)
+            assert other.batches == [[run]] and "X-Api-Key" not in other.headers[-1]
         w.ok("metrics", "--otlp", c.url)
-        assert c.batches[1:] == [[run]] and "X-Api-Key" not in c.headers[-1]
-        assert b"sent 0 spans" in w.ok("metrics", "--send").out, "one queue for one address"
+        assert len(c.batches) == 1, "one queue for one address"
     for text, word in (("otlp_headers: {X-Key: \"a\\nHost: b\"}", "is no header"), ("otlp_headers: {'X: y': z}", "is no header"),
                        ("otlp_headers: [a]", "names and values"), ("otlp: collector", "expects an address"),
                        ("oltp: http://127.0.0.1", "metrics.oltp")):
@@ -306,6 +311,35 @@ def a_configured_collector_gets_its_headers(w: World):
         assert got.status == 2 and word.encode() in got.err and b"config.yaml:2:" in got.err, (text, got)
     config.unlink()
     w.snap("metrics", "--send", "--otlp", "-").fails(2, "contradicts")
+
+
+@test
+def a_run_that_ends_is_sent_by_itself_and_waits_for_nobody(w: World):
+    needs_fuse()
+    w.ok("clone", "-n", "try")
+    config = w.home / ".config" / "snapcow" / "config.yaml"
+    config.parent.mkdir(parents=True, exist_ok=True)
+    run = lambda: w.ok("run", "--json", "try", "--", "true").json("snap.run/1")["run"]  # noqa: E731
+    with Collector() as c:
+        config.write_text(f"metrics: {{otlp: '{c.url}'}}\n")
+        first = run()
+        until(lambda: c.batches == [[first]])
+        # It answers nobody until all of these are over; one process sends, one waits, and none of them is lost.
+        c.gate.clear()
+        more = [run() for _ in range(5)]
+        assert len(c.batches) == 1, "no run waited for the collector"
+        c.gate.set()
+        until(lambda: sorted(sum(c.batches[1:], [])) == sorted(more))
+        assert len(c.batches) <= 4, c.batches
+    # Nobody listens there any more: the run has its result, and the log says why.
+    log = w.store / "cowfsd.log"
+    before = log.read_bytes().count(c.url.encode())
+    last = run()
+    until(lambda: log.read_bytes().count(c.url.encode()) > before)
+    with Collector(int(c.url.rsplit(":", 1)[1])) as c:
+        w.ok("metrics", "--send", "--wait")
+        until(lambda: c.batches == [[last]])
+    w.snap("metrics", "--wait").fails(2, "--send")
 
 
 @test
