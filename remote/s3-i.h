@@ -86,6 +86,8 @@ NODISCARD int s3_each(struct s3_depot *s, const char *below, s3_entry_fn fn, voi
 NODISCARD int s3_list_read(const char *body, int64_t now, s3_entry_fn fn, void *ctx,
 			   char **ret_next);
 
+/* What is between <name> and </name>, borrowed; NULL: there is no such element. */
+const char *s3_xml_element(const char *xml, size_t len, const char *name, size_t *ret_len);
 /* The text of the first element of that name, owned; NULL: there is none. */
 NODISCARD char *s3_xml_text(const char *xml, size_t len, const char *name);
 

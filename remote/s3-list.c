@@ -1,6 +1,5 @@
 /*
- * What a store lists, page by page.  Its XML is read for the few elements that matter: S3 answers with no
- * comments, no CDATA and no attributes on those, and what is read otherwise is refused or not ours.
+ * What a store lists, page by page.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -12,71 +11,7 @@
 #include "remote/s3-i.h"
 
 #define PAGES_MAX 100000 /* of a store that never comes to an end */
-#define NAME_SIZE 64
-#define KEY_MAX   1024 /* what S3 allows */
-
-/* --- XML ---------------------------------------------------------------------------------- */
-
-/* What is between <name> and </name>, borrowed; NULL: there is no such element. */
-static const char *element(const char *xml, size_t len, const char *name, size_t *ret_len)
-{
-	char open[NAME_SIZE], close[NAME_SIZE];
-	const int n = snprintf(open, sizeof(open), "<%s>", name);
-	const char *begin = memmem(xml, len, open, (size_t)n), *end;
-
-	if (!begin)
-		return NULL;
-	begin += n;
-	snprintf(close, sizeof(close), "</%s>", name);
-	end = memmem(begin, len - (size_t)(begin - xml), close, strlen(close));
-	if (!end)
-		return NULL;
-	*ret_len = (size_t)(end - begin);
-	return begin;
-}
-
-/* One of the entities that XML has by itself; how long it is, 0: none. */
-static size_t entity(const char *at, size_t len, char *ret)
-{
-	static const struct {
-		const char *text;
-		char is;
-	} all[] = {
-		{ "&amp;", '&' },   { "&lt;", '<' },   { "&gt;", '>' },   { "&quot;", '"' },
-		{ "&apos;", '\'' }, { "&#34;", '"' },  { "&#39;", '\'' }, { "&#43;", '+' },
-		{ "&#x2B;", '+' },  { "&#x2F;", '/' }, { "&#x3D;", '=' },
-	};
-
-	for (size_t i = 0; i < ARRAY_LEN(all); i++) {
-		const size_t n = strlen(all[i].text);
-
-		if (len >= n && memcmp(at, all[i].text, n) == 0) {
-			*ret = all[i].is;
-			return n;
-		}
-	}
-	return 0;
-}
-
-char *s3_xml_text(const char *xml, size_t len, const char *name)
-{
-	size_t n = 0, out = 0;
-	const char *at = element(xml, len, name, &n);
-	char *text = at ? malloc(n + 1) : NULL;
-
-	if (!text)
-		return NULL;
-	for (size_t i = 0; i < n;) {
-		const size_t skip = at[i] == '&' ? entity(at + i, n - i, &text[out]) : 0;
-
-		if (skip == 0)
-			text[out] = at[i];
-		i += skip > 0 ? skip : 1;
-		out++;
-	}
-	text[out] = '\0';
-	return text;
-}
+#define KEY_MAX   1024   /* what S3 allows */
 
 /* --- one page ----------------------------------------------------------------------------- */
 
@@ -108,7 +43,7 @@ int s3_list_read(const char *body, int64_t now, s3_entry_fn fn, void *ctx, char 
 		if (!*ret_next)
 			return -EPROTO;
 	}
-	while ((at = element(body, len, "Contents", &n))) {
+	while ((at = s3_xml_element(body, len, "Contents", &n))) {
 		const int r = read_entry(at, n, now, fn, ctx);
 
 		if (r != 0) {
