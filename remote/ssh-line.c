@@ -44,6 +44,13 @@ int ssh_line_receive(struct ssh_line *l, struct err *err)
 		return stream_take_fail(&l->stream, err);
 	if (type == -ENOMEM)
 		return err_nomem(err);
+	/* Nobody knows where the next message would begin. */
+	if (type == -EINTR || type == -ETIMEDOUT)
+		ssh_line_close(l);
+	if (type == -ETIMEDOUT)
+		return err_set(err, type, "'%s' stops in the middle of an answer", l->place.host);
+	if (type == -EINTR)
+		return -EINTR;
 	return type <= 0 ? lost(l, err) : type;
 }
 

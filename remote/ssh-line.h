@@ -33,7 +33,10 @@ void ssh_line_done(struct ssh_line *l);
 
 /* Send the message that was begun. */
 NODISCARD int ssh_line_send(struct ssh_line *l, struct err *err);
-/* The type of the next message; a failure that the far end tells, or -ECONNRESET and such, with a sentence. */
+/*
+ * The type of the next message; a failure that the far end tells, or -ECONNRESET and such, with a sentence.  Of a
+ * stream that is guarded also -EINTR, without one, and -ETIMEDOUT; the line is closed then.
+ */
 NODISCARD int ssh_line_receive(struct ssh_line *l, struct err *err);
 /* Close it, with -EPROTO and a sentence: what came is nothing that the protocol has. */
 NODISCARD int ssh_line_strange(struct ssh_line *l, struct err *err);

@@ -1,10 +1,12 @@
 #include "remote/stream.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/fdio.h"
 #include "base/le.h"
@@ -117,12 +119,50 @@ int stream_send_fail(struct stream *s, int code, const char *message)
 
 /* --- receiving ---------------------------------------------------------------------------- */
 
+/* 1 if there is something to read, or the end. */
+static int wait_for_bytes(const struct stream *s)
+{
+	for (;;) {
+		struct pollfd fds[2] = { { .fd = s->in, .events = POLLIN },
+					 { .fd = s->stop_fd, .events = POLLIN } };
+		const int n = poll(fds, 2, s->wait_ms);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0)
+			return n < 0 ? -errno : -ETIMEDOUT;
+		return fds[1].revents != 0 ? -EINTR : 1;
+	}
+}
+
+/* As fdio_read(); the other side may stop in the middle of a message, and whoever waits may be asked to end. */
+static ssize_t read_all(const struct stream *s, void *to, size_t len)
+{
+	size_t got = 0;
+
+	if (!s->guarded)
+		return fdio_read(s->in, to, len);
+	while (got < len) {
+		const int r = wait_for_bytes(s);
+		const ssize_t n = r < 0 ? r : read(s->in, (uint8_t *)to + got, len - got);
+
+		if (r < 0)
+			return r;
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0)
+			return n < 0 ? -errno : (ssize_t)got;
+		got += (size_t)n;
+	}
+	return (ssize_t)got;
+}
+
 int stream_receive(struct stream *s)
 {
 	uint8_t head[4];
 	uint32_t len;
 	void *to;
-	ssize_t n = fdio_read(s->in, head, sizeof(head));
+	ssize_t n = read_all(s, head, sizeof(head));
 
 	s->at = 1;
 	s->bad = false;
@@ -135,7 +175,7 @@ int stream_receive(struct stream *s)
 	to = buf_extend(&s->got, len);
 	if (!to)
 		return -ENOMEM;
-	n = fdio_read(s->in, to, len);
+	n = read_all(s, to, len);
 	if (n < 0)
 		return (int)n;
 	return (size_t)n < len || s->got.data[0] == 0 ? -EPROTO : s->got.data[0];

@@ -51,6 +51,9 @@ struct stream {
 	struct buf got;   /* the one that came last */
 	size_t at;        /* of it: what is read next */
 	bool bad;         /* it has less, or more, than was read of it */
+	bool guarded;     /* while a message comes: */
+	int stop_fd;      /* when it can be read, -EINTR; -1: none */
+	int wait_ms;      /* without a byte, and then -ETIMEDOUT; -1: any time */
 };
 
 void stream_done(struct stream *s); /* closes nothing */

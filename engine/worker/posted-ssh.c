@@ -91,6 +91,9 @@ static int hear(struct posted *p, int ms, struct err *err)
 	CLEANUP(buf_done) struct buf text = BUF_INIT;
 	int r = 1;
 
+	p->line.stream.guarded = true;
+	p->line.stream.stop_fd = ms < 0 ? p->options->stop_fd : -1;
+	p->line.stream.wait_ms = ms;
 	while (r > 0) {
 		struct pollfd fds[2] = { { .fd = p->line.stream.in, .events = POLLIN },
 					 { .fd = ms < 0 ? p->options->stop_fd : -1,

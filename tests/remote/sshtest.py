@@ -16,7 +16,7 @@ SSHD = shutil.which("sshd") or ("/usr/sbin/sshd" if os.access("/usr/sbin/sshd", 
 
 # Takes ssh's arguments, drops its options, and runs the command. $FAULTS: a line for each connection, "-" or
 # "in N" / "out N": it breaks after so many bytes to, or from, the far end; "say TEXT": a shell that greets;
-# "stay TEXT": that, and then it does not end; "tags N": a far end with so many tags, and no more than that.
+# "stay TEXT": that, and then it does not end; "half": half of an answer, and no end; "tags N": a far end with so many tags, and no more than that.
 STAND_IN = r'''
 import os, signal, subprocess, sys, threading, time
 words = sys.argv[1:]
@@ -33,6 +33,15 @@ if fault[0] == "say":
 if fault[0] == "stay":
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     os.write(1, fault[1].encode())
+    time.sleep(150)
+    sys.exit(0)
+if fault[0] == "half":
+    sys.stdout.buffer.write(b"SNAPDEP1")
+    sys.stdout.buffer.flush()
+    sys.stdin.buffer.read(int.from_bytes(sys.stdin.buffer.read(4), "little"))
+    sys.stdout.buffer.write(b"\xff\0\0\0\x22\1")
+    sys.stdout.buffer.flush()
+    open(log, "a").write("half an answer\n")
     time.sleep(150)
     sys.exit(0)
 if fault[0] == "tags":

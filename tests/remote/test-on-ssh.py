@@ -197,6 +197,23 @@ def an_interrupt_finds_another_way_if_the_connection_is_gone(w):
         assert far.processes(b"6172") == [] and [r["outcome"] for r in far.results()] == ["cancelled"]
 
 
+@test
+def an_interrupt_does_not_wait_for_the_rest_of_an_answer(w):
+    needs_fuse()
+    ssh = StandIn(w)
+    with Far(w, ssh) as far:
+        caller = far.start(*far.words("sh", "-c", "echo begun; sleep 6176"))
+        assert caller.stdout.readline() == b"begun\n"
+        ssh.faults("half")  # the next try
+        [serve] = far.serves()
+        os.kill(serve, signal.SIGKILL)
+        wait_for(lambda: "half an answer" in ssh.calls())
+        caller.send_signal(signal.SIGINT)
+        _, err = ended(caller, 125)
+        assert b"the ticket is cancelled" in err, err
+        assert far.processes(b"6176") == [] and [r["outcome"] for r in far.results()] == ["cancelled"]
+
+
 def stop_sleep(far, seconds):
     """End the `sleep` that a command there waits for."""
     [pid] = wait_for(lambda: far.processes(seconds))
