@@ -18,6 +18,7 @@ static int start(const struct program *p, int in, int out, pid_t *ret)
 {
 	char *const *argv = (char *const *)(uintptr_t)p->argv;
 	posix_spawn_file_actions_t actions;
+	posix_spawnattr_t attributes;
 	int rc;
 
 	posix_spawn_file_actions_init(&actions);
@@ -25,7 +26,13 @@ static int start(const struct program *p, int in, int out, pid_t *ret)
 	posix_spawn_file_actions_adddup2(&actions, p->by_files ? p->to : out, 1);
 	if (p->quiet || p->by_files)
 		posix_spawn_file_actions_adddup2(&actions, out, 2);
-	rc = posix_spawnp(ret, argv[0], &actions, NULL, argv, environ);
+	posix_spawnattr_init(&attributes);
+	if (p->apart) {
+		posix_spawnattr_setpgroup(&attributes, 0);
+		posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP);
+	}
+	rc = posix_spawnp(ret, argv[0], &actions, &attributes, argv, environ);
+	posix_spawnattr_destroy(&attributes);
 	posix_spawn_file_actions_destroy(&actions);
 	return -rc;
 }

@@ -19,6 +19,7 @@ struct program {
 	size_t input_len;
 	size_t output_max;
 	uint64_t wait_ms; /* 0: for ever */
+	bool apart;       /* in a process group of its own: ^C does not reach it */
 	bool quiet;       /* take what it says on standard error too, behind its output */
 	bool
 	    by_files; /* it reads `from` and writes `to`; then the output is standard error alone */

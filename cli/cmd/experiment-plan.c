@@ -81,7 +81,7 @@ const struct opt experiment_plan_opts[] = {
 		 "run without it where this machine has none, as of `run`"),
 	OPT_STR(
 	    0, "on", "PLACE", struct experiment_args, on,
-	    "ssh:[USER@]HOST[:PORT] or nats://HOST[:PORT][/NAME]: commands of arms run there, all else here"),
+	    "ssh:HOST, slurm[:PARTITION] or nats://HOST[/NAME]: commands of arms run there, all else here"),
 	OPT_STR(
 	    0, "remote", "REMOTE", struct experiment_args, remote,
 	    "with --on: states travel through it (default: the only one; ssh: a directory there)"),

@@ -54,16 +54,22 @@ static int check(const struct run_args *a, struct err *err)
 	return 0;
 }
 
-/* A machine has neither labels nor credentials of NATS. */
-static int check_ssh(const struct run_args *a, struct err *err)
+static bool is_queue(const char *on)
+{
+	return strncmp(on, "ssh:", 4) != 0 && strcmp(on, "slurm") != 0 &&
+	       strncmp(on, "slurm:", 6) != 0;
+}
+
+/* A machine and a cluster have neither labels nor credentials of NATS. */
+static int check_no_queue(const struct run_args *a, struct err *err)
 {
 	const char *option = a->label.n > 0 ? "label"
 			     : a->creds     ? "creds"
 			     : a->insecure  ? "insecure"
 					    : NULL;
 
-	return option ? err_set(err, -EINVAL, "option '--%s' is for a queue, and '%s' is a machine",
-				option, a->on)
+	return option ? err_set(err, -EINVAL, "option '--%s' is for a queue, and '%s' is a %s",
+				option, a->on, a->on[1] == 's' ? "machine" : "cluster")
 		      : 0;
 }
 
@@ -200,7 +206,7 @@ static void hint(struct invocation *inv, const struct engine_on *on, int r)
 		cmd_hint_again(inv, &(struct hint_again){ .option = "ticket",
 							  .value = on->ticket,
 							  .without = "ticket" });
-	if (strncmp(args->on, "ssh:", 4) == 0)
+	if (!is_queue(args->on))
 		return;
 	if (r == -EINVAL && !args->remote)
 		cmd_hint(inv, "remote list");
@@ -233,8 +239,8 @@ int run_on(struct invocation *inv, const struct engine_run_limits *limits, struc
 	};
 	int r = check(args, err);
 
-	if (r == 0 && strncmp(args->on, "ssh:", 4) == 0)
-		r = check_ssh(args, err);
+	if (r == 0 && !is_queue(args->on))
+		r = check_no_queue(args, err);
 	if (r == 0)
 		r = run_words(inv, &words, err);
 	if (r < 0)

@@ -26,7 +26,7 @@ static const struct opt run_opts[] = {
 	OPT_FLAG('d', "detach", struct run_args, detach,
 		 "print its id and let it go on; see wait, attach, cancel"),
 	OPT_STR(0, "on", "PLACE", struct run_args, on,
-		"run it there: ssh:HOST or nats://HOST[/NAME]"),
+		"run it there: ssh:HOST, slurm, nats://HOST[/NAME]"),
 	OPT_STR(0, "remote", "REMOTE", struct run_args, remote,
 		"on: the place that states travel through"),
 	OPT_STR(0, "ticket", "ID", struct run_args, ticket,

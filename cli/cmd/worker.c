@@ -10,7 +10,7 @@
 #define SHORT_TICKET 12
 
 struct worker_args {
-	const char *queue, *remote, *labels, *creds, *name;
+	const char *queue, *remote, *labels, *creds, *name, *ticket;
 	struct opt_list profile, pass_env;
 	uint64_t jobs, lease, tickets, count;
 	bool once, insecure;
@@ -33,6 +33,8 @@ static const struct opt worker_opts[] = {
 	OPT_STR(0, "name", "NAME", struct worker_args, name, "name of the worker (HOST-PID)"),
 	OPT_DURATION(0, "lease", "TIME", struct worker_args, lease,
 		     "hand a ticket on after this time without a heartbeat (30s)"),
+	OPT_STR(0, "ticket", "FILE", struct worker_args, ticket,
+		"do this one and exit, for `run --on slurm`"),
 	OPT_U64(0, "tickets", "N", struct worker_args, tickets, "exit after N tickets"),
 	OPT_FLAG(0, "once", struct worker_args, once, "exit when no ticket is waiting"),
 	OPT_U64('n', "count", "N", struct worker_args, count,
@@ -276,6 +278,24 @@ static int status(struct invocation *inv, struct err *err)
 	return CMD_OK;
 }
 
+/* What a job of Slurm is. */
+static int do_one(struct invocation *inv, struct err *err)
+{
+	const struct worker_args *args = inv->args;
+	const struct engine_worker_job_options o = { .file = args->ticket,
+						     .profiles = list_of(&args->profile),
+						     .pass_env = list_of(&args->pass_env) };
+	int r;
+
+	if (args->queue || args->remote || args->labels)
+		return err_set(err, -EINVAL, "options '--ticket' and '--%s' exclude each other",
+			       args->queue    ? "queue"
+			       : args->remote ? "remote"
+					      : "labels");
+	r = engine_worker_job(&o, err);
+	return r < 0 ? r : CMD_OK;
+}
+
 static int worker_run(struct invocation *inv, struct err *err)
 {
 	const struct worker_args *args = inv->args;
@@ -286,6 +306,8 @@ static int worker_run(struct invocation *inv, struct err *err)
 		return err_set(err, -EINVAL, "'worker' takes nothing or 'status', not '%s'",
 			       inv->words[0]);
 	}
+	if (args->ticket && !looks)
+		return do_one(inv, err);
 	if (!args->queue) {
 		cmd_hint(inv, "help worker");
 		return err_set(err, -EINVAL, "'worker' needs --queue: nats://HOST[:PORT][/NAME]");
@@ -307,7 +329,8 @@ const struct command cmd_worker = {
 	    "command changed. A ticket can only narrow the profile. If a worker dies, another one gets\n"
 	    "its ticket, three times at most; each ticket has one result. On SIGTERM a worker finishes\n"
 	    "its tickets; on a second SIGTERM it hands them back to the queue. `status` lists the\n"
-	    "workers and what each one did.\n",
+	    "workers and what each one did. Jobs of `run --on slurm` start it with --ticket; you need\n"
+	    "not type that.\n",
 	.examples = "worker --queue nats://127.0.0.1:4222 --remote origin --jobs 2\n"
 		    "worker --queue tls://queue.example.com --creds w.creds --remote hub\n"
 		    "worker status --queue nats://127.0.0.1:4222\n",

@@ -54,7 +54,8 @@ NODISCARD int engine_worker(struct engine *e, const struct engine_worker_options
 /* --- a command on some worker ------------------------------------------------------------- */
 
 struct engine_on_options {
-	const char *queue; /* nats://HOST[:PORT][/NAME], or ssh:[USER@]HOST[:PORT] */
+	const char
+	    *queue; /* nats://HOST[:PORT][/NAME], ssh:[USER@]HOST[:PORT] or slurm[:PARTITION] */
 	const char *creds;
 	bool insecure;
 	const char *remote; /* NULL: the only one that there is */
@@ -121,6 +122,19 @@ NODISCARD int engine_serve_ssh(const struct engine_serve_ssh_options *options, s
 
 /* The name of what it speaks then, with its version. */
 const char *engine_serve_protocol(void);
+
+/* --- a job of Slurm ----------------------------------------------------------------------- */
+
+struct engine_worker_job_options {
+	const char *file; /* DIR/ID.ticket, which `run --on slurm` has written */
+	struct engine_list profiles, pass_env; /* as of struct engine_serve_ssh_options */
+};
+
+/*
+ * Do one ticket; what comes of it goes into files beside it.  0 also if it has a result, or if another process does
+ * it.  Call from a process with one thread.
+ */
+NODISCARD int engine_worker_job(const struct engine_worker_job_options *options, struct err *err);
 
 /* --- looking ------------------------------------------------------------------------------ */
 

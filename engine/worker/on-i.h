@@ -8,11 +8,14 @@
 #include "engine/worker/ticket.h"
 
 /*
- * The remote that states travel through; `named` NULL: the only one that there is, and with ssh:HOST a directory of
- * that machine.  -EINVAL if its signers exclude states that nobody signs.
+ * The remote that states travel through; `named` NULL: the only one that there is; with ssh:HOST a directory of
+ * that machine, with slurm one that its nodes see.  -EINVAL if its signers exclude states that nobody signs.
  */
 NODISCARD int on_choose_remote(struct engine *e, const char *queue, const char *named,
 			       struct target *ret, struct err *err);
+
+/* The directory that this machine and the nodes of Slurm see under the same path; owned. */
+NODISCARD int on_slurm_dir(char **ret, struct err *err);
 
 /*
  * Send a snapshot under the name that this project has there for tickets.  The name moves on, so only what

@@ -45,7 +45,7 @@ static void sweep(int dir)
 	const struct dirent *d;
 
 	while (list && (d = readdir(list)))
-		if (is_id(d->d_name) && is_old(dir, d->d_name, ON_NOTE_DAYS_SSH))
+		if (is_id(d->d_name) && is_old(dir, d->d_name, ON_NOTE_DAYS_TRAY))
 			unlinkat(dir, d->d_name, 0);
 	if (list)
 		closedir(list);

@@ -11,7 +11,7 @@
 
 /* How long a result is kept at least, counted from when its ticket was sent. */
 #define ON_NOTE_DAYS_QUEUE 7
-#define ON_NOTE_DAYS_SSH   8
+#define ON_NOTE_DAYS_TRAY  8
 
 /* `place`: where it is sent, as --on has it. */
 NODISCARD int on_note_save(struct engine *e, const char *id, const char *place, const char *state,

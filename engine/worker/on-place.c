@@ -13,11 +13,13 @@
 #include "engine/transfer/signers-i.h"
 #include "engine/worker/on-clone-i.h"
 #include "engine/worker/on-i.h"
+#include "remote/slurm.h"
 #include "remote/ssh.h"
 
-#define HOME_DEPOT "/~/.local/share/snapcow-depot" /* at the far end of ssh */
-#define PUSH_TRIES 8
-#define RENEW_MS   (UINT64_C(86400) * 1000) /* a week before `remote gc` removes it */
+#define HOME_DEPOT     "/~/.local/share/snapcow-depot" /* at the far end of ssh */
+#define SLURM_VARIABLE "SNAPCOW_SLURM_DIR"
+#define PUSH_TRIES     8
+#define RENEW_MS       (UINT64_C(86400) * 1000) /* a week before `remote gc` removes it */
 
 /* --- the remote --------------------------------------------------------------------------- */
 
@@ -61,12 +63,39 @@ static int find_there(struct engine *e, const char *host, struct target *ret, st
 	return r < 0 ? r : target_find(e, url, ret, err);
 }
 
+int on_slurm_dir(char **ret, struct err *err)
+{
+	const char *named = getenv(SLURM_VARIABLE), *home = getenv("HOME");
+
+	if (named && *named == '/')
+		return text_set(ret, err, "%s", named);
+	if (named && *named != '\0')
+		return err_set(err, -EINVAL, "'%.200s' in " SLURM_VARIABLE " is no absolute path",
+			       named);
+	return home && *home == '/'
+		   ? text_set(ret, err, "%s/.local/share/snapcow-slurm", home)
+		   : err_set(
+			 err, -EINVAL,
+			 "there is no home directory: name one that all nodes see in " SLURM_VARIABLE);
+}
+
+static int find_shared(struct engine *e, struct target *ret, struct err *err)
+{
+	AUTO_FREE char *dir = NULL, *url = NULL;
+	int r = on_slurm_dir(&dir, err);
+
+	if (r == 0)
+		r = text_set(&url, err, "dir:%s/depot", dir);
+	return r < 0 ? r : target_find(e, url, ret, err);
+}
+
 int on_choose_remote(struct engine *e, const char *queue, const char *named, struct target *ret,
 		     struct err *err)
 {
-	int r = named                ? target_find(e, named, ret, err)
-		: ssh_is_host(queue) ? find_there(e, queue, ret, err)
-				     : find_only(e, ret, err);
+	int r = named                   ? target_find(e, named, ret, err)
+		: ssh_is_host(queue)    ? find_there(e, queue, ret, err)
+		: slurm_is_place(queue) ? find_shared(e, ret, err)
+					: find_only(e, ret, err);
 
 	return r < 0 ? r : check_signers(e, ret, err);
 }
@@ -84,15 +113,19 @@ int on_place_check(struct engine *e, const struct on_place *place, char **ret_re
 					     .insecure = place->insecure };
 	CLEANUP(ssh_place_done) struct ssh_place far = { 0 };
 	CLEANUP(target_done) struct target target = { 0 };
-	const bool by_ssh = ssh_is_host(place->queue);
-	int r = by_ssh ? ssh_place_parse_host(place->queue, &far, err) : queue_check(&config, err);
+	const char *partition;
+	const bool by_ssh = ssh_is_host(place->queue), by_slurm = slurm_is_place(place->queue);
+	int r = by_ssh     ? ssh_place_parse_host(place->queue, &far, err)
+		: by_slurm ? slurm_partition(place->queue, &partition, err)
+			   : queue_check(&config, err);
 
-	if (r == 0 && by_ssh && (place->labels.n > 0 || place->creds || place->insecure))
-		return err_set(err, -EINVAL, "option '--%s' is for a queue, and '%s' is a machine",
+	if (r == 0 && (by_ssh || by_slurm) &&
+	    (place->labels.n > 0 || place->creds || place->insecure))
+		return err_set(err, -EINVAL, "option '--%s' is for a queue, and '%s' is %s",
 			       place->labels.n > 0 ? "label"
 			       : place->creds      ? "creds"
 						   : "insecure",
-			       place->queue);
+			       place->queue, by_ssh ? "a machine" : "a cluster");
 	if (r == 0 && place->labels.n > QUEUE_LABELS_MAX)
 		return err_set(err, -EINVAL, "a ticket has at most %d labels", QUEUE_LABELS_MAX);
 	for (size_t i = 0; r == 0 && i < place->labels.n; i++)

@@ -16,6 +16,7 @@
 #include "engine/worker/on-i.h"
 #include "engine/worker/on-note.h"
 #include "engine/worker/posted-i.h"
+#include "remote/slurm.h"
 #include "remote/ssh.h"
 
 #define OUTPUT_MAX ((size_t)16 << 20) /* of each stream, in a result that is not passed on */
@@ -151,7 +152,8 @@ static int take_up(struct on *o, struct err *err)
 {
 	CLEANUP(ticket_done) struct ticket t = { 0 };
 	char id[QUEUE_ID_SIZE];
-	const int days = ssh_is_host(o->options->queue) ? ON_NOTE_DAYS_SSH : ON_NOTE_DAYS_QUEUE;
+	const bool by_queue = !ssh_is_host(o->options->queue) && !slurm_is_place(o->options->queue);
+	const int days = by_queue ? ON_NOTE_DAYS_QUEUE : ON_NOTE_DAYS_TRAY;
 	int r = on_note_load(o->e, o->options->ticket, o->options->queue, days, &o->pushed.state,
 			     &o->text, err);
 

@@ -1,12 +1,13 @@
 /*
  * posted-i.h - a ticket that was posted, until it has a result.
  *
- * The way there (a queue, ssh) is open between posted_begin() and posted_end(), and libnats has threads as long:
+ * The way there (a queue, Slurm, ssh) is open between posted_begin() and posted_end(), and libnats has threads as long:
  * the caller neither forks nor asks cowfsd anything in between.
  */
 #pragma once
 
 #include "engine/worker/ticket.h"
+#include "engine/worker/tray.h"
 #include "remote/ssh-line.h"
 
 struct posted_options {
@@ -38,7 +39,7 @@ struct posted_kind {
 		      const struct buf *text, struct err *err);
 };
 
-extern const struct posted_kind posted_by_queue, posted_by_ssh;
+extern const struct posted_kind posted_by_queue, posted_by_slurm, posted_by_ssh;
 
 struct posted {
 	const struct posted_options *options;
@@ -47,6 +48,11 @@ struct posted {
 	struct ssh_line line;   /* by ssh */
 	char *path;             /* owned; of the depot there */
 	uint64_t heard;         /* messages that came over the line */
+	struct tray tray;       /* by Slurm */
+	const char *partition;  /* borrowed; NULL: none is named */
+	uint64_t looked_ms;     /* when Slurm was asked last */
+	uint64_t over_ms;       /* since when it knows no job that is under way; 0: it does */
+	bool told;              /* that it does not answer */
 	struct result result;   /* once it is over */
 	uint64_t place, log_at; /* in their streams */
 	uint64_t attempt;       /* whose output came last; 0: none did */

@@ -2,11 +2,14 @@
 
 #include <errno.h>
 
+#include "remote/slurm.h"
 #include "remote/ssh.h"
 
 static const struct posted_kind *kind_of(const char *queue)
 {
-	return ssh_is_host(queue) ? &posted_by_ssh : &posted_by_queue;
+	return ssh_is_host(queue)      ? &posted_by_ssh
+	       : slurm_is_place(queue) ? &posted_by_slurm
+				       : &posted_by_queue;
 }
 
 int posted_begin(struct posted *p, const struct posted_options *options, struct err *err)

@@ -16,115 +16,25 @@
 #include "engine/find/engine-i.h"
 #include "engine/worker/serve-i.h"
 
-#define ATTEMPTS_MAX  3
 #define LOOK_MS       1000
 #define READS_AT_ONCE 8
 #define GRACE_MS      UINT64_C(5000)  /* after SIGTERM */
 #define KILLED_MS     UINT64_C(10000) /* what a kernel under load takes to end a process */
-#define NOT_STORED    "it ended, and its result could not be stored: the disk was full"
-
-/* --- results that we write ------------------------------------------------------------------ */
-
-static int put_result(struct asked *a, const char *outcome, int code, const char *why,
-		      uint64_t attempt, struct err *err)
-{
-	CLEANUP(buf_done) struct buf text = BUF_INIT;
-	const struct result res = { .ticket = a->id,
-				    .outcome = (char *)(uintptr_t)outcome,
-				    .worker = a->serve->host,
-				    .host = a->serve->host,
-				    .problem = (char *)(uintptr_t)why,
-				    .experiment = a->ticket.experiment,
-				    .arm = a->ticket.arm,
-				    .attempt = attempt,
-				    .code = (uint64_t)code,
-				    .started = engine_now(),
-				    .ended = engine_now() };
-	int r = result_encode(&res, &text, err);
-
-	return r < 0 ? r : tray_put_result(&a->serve->tray, a->id, &text, err);
-}
 
 /* --- the process that does it --------------------------------------------------------------- */
-
-static int open_output(const struct asked *a, enum tray_file file)
-{
-	char name[TRAY_NAME_SIZE];
-
-	return openat(a->serve->tray.fd, tray_name(a->id, file, name),
-		      O_WRONLY | O_APPEND | O_CLOEXEC | O_NOFOLLOW);
-}
-
-static uint64_t size_of(int fd)
-{
-	const off_t size = lseek(fd, 0, SEEK_END);
-
-	return size > 0 ? (uint64_t)size : 0;
-}
-
-static int perform(struct asked *a, uint64_t attempt, struct err *err)
-{
-	static const char *const by_itself[] = { "default" };
-	const struct engine_serve_ssh_options *o = a->serve->options;
-	struct perform_rules rules = {
-		.url = a->ticket.remote,
-		.remote = a->depot ? a->depot : a->ticket.remote,
-		.worker = a->serve->host,
-		.host = a->serve->host,
-		.profiles = o->profiles.n > 0 ? o->profiles : (struct engine_list){ by_itself, 1 },
-		.pass_env = o->pass_env,
-		.any = !o->root && o->profiles.n == 0 && o->pass_env.n == 0,
-	};
-	const struct perform_config config = { .store = a->serve->store,
-					       .dir = a->serve->dir,
-					       .rules = &rules };
-	AUTO_CLOSE int out = open_output(a, TRAY_OUT), errs = open_output(a, TRAY_ERR);
-	CLEANUP(result_done) struct result res = { 0 };
-	CLEANUP(buf_done) struct buf text = BUF_INIT;
-	int r = out < 0 || errs < 0
-		    ? err_sys(err, "'%s'", a->serve->tray.dir)
-		    : perform_text(&config, &a->question->text, out, errs, &res, err);
-
-	if (r < 0)
-		return r;
-	res.attempt = attempt;
-	res.out = size_of(out);
-	res.err = size_of(errs);
-	r = result_encode(&res, &text, err);
-	return r < 0 ? r : tray_put_result(&a->serve->tray, a->id, &text, err);
-}
-
-/* A command that has run does not run again because nothing can be said of it. */
-static void put_failure(struct asked *a, const int fds[2], uint64_t attempt, const char *why)
-{
-	struct err ignored = { 0 };
-
-	if (put_result(a, RESULT_FAILED, 125, why, attempt, &ignored) < 0)
-		IGNORE_RESULT(tray_sign_over(fds, attempt, &ignored),
-			      "the line is there, and needs no room");
-}
 
 /* Nothing of the connection may stay open here, or ssh would wait for us. */
 _Noreturn static void hold(struct asked *a, const int fds[2], uint64_t attempt)
 {
 	const int none = open("/dev/null", O_RDWR | O_CLOEXEC);
-	CLEANUP(buf_done) struct buf result = BUF_INIT;
-	struct err err = { 0 };
-	int r = none < 0 || dup2(none, 0) < 0 || dup2(none, 1) < 0 || dup2(none, 2) < 0 ? -EIO : 0;
+	const bool cut =
+	    none >= 0 && dup2(none, 0) >= 0 && dup2(none, 1) >= 0 && dup2(none, 2) >= 0;
 
 	setsid();
 	sys_name_process("snap-ticket");
-	if (r == 0)
-		r = tray_sign(fds, attempt, &err);
-	/* Whoever cancelled it before could not know us. */
-	if (r == 0)
-		r = tray_result(&a->serve->tray, a->id, &result, &err);
-	if (r == 0)
-		r = perform(a, attempt, &err);
 	/* There is nobody else who could try later: whoever asks posts another ticket. */
-	if (r < 0)
-		put_failure(a, fds, attempt, err.msg);
-	tray_sweep(&a->serve->tray);
+	if (cut)
+		serve_do(a, fds, attempt);
 	_exit(0);
 }
 
@@ -137,15 +47,8 @@ static int start(struct asked *a, struct err *err)
 
 	if (r <= 0)
 		return r;
-	if (mine.pid == TRAY_OVER)
-		r = put_result(a, RESULT_FAILED, 125, NOT_STORED, mine.attempt, err);
-	else if (mine.attempt > ATTEMPTS_MAX)
-		r = put_result(a, RESULT_LOST, 125, "each process that did it was killed",
-			       mine.attempt, err);
-	else if (a->ticket.deadline > 0 && a->ticket.deadline < engine_now())
-		r = put_result(a, RESULT_EXPIRED, 125, "its deadline has passed", mine.attempt,
-			       err);
-	else {
+	r = serve_decline(a, &mine, err);
+	if (r == 0) {
 		pid = fork();
 		if (pid == 0)
 			hold(a, fds, mine.attempt);
@@ -314,7 +217,7 @@ static int put_late(struct asked *a, struct err *err)
 		return say_busy(err);
 	if (r <= 0)
 		return r;
-	r = put_result(a, RESULT_CANCELLED, 130, NULL, who.attempt, err);
+	r = serve_put_result(a, RESULT_CANCELLED, 130, NULL, who.attempt, err);
 	if (r < 0)
 		IGNORE_RESULT(tray_sign_over(fds, who.attempt, &ignored),
 			      "the line is there, and needs no room");
@@ -333,7 +236,7 @@ int serve_cancel(struct asked *a, struct err *err)
 	int r, put = tray_holder(&a->serve->tray, a->id, &who, err);
 
 	if (put == 0)
-		put = put_result(a, RESULT_CANCELLED, 130, NULL, who.attempt, err);
+		put = serve_put_result(a, RESULT_CANCELLED, 130, NULL, who.attempt, err);
 	r = tray_signal(&a->serve->tray, a->id, SIGTERM);
 	if ((r >= 0 || r == -ESRCH) && !is_gone(a, GRACE_MS))
 		r = tray_signal(&a->serve->tray, a->id, SIGKILL);

@@ -3,6 +3,8 @@
  */
 #pragma once
 
+#include <signal.h>
+
 #include "engine/api/worker.h"
 #include "engine/worker/perform.h"
 #include "engine/worker/tray.h"
@@ -13,6 +15,7 @@ struct serve {
 	struct tray tray;
 	char *store, *dir; /* owned; NULL until the first ticket */
 	char host[256];
+	const volatile sig_atomic_t *ended; /* we are told to end: no result counts; NULL: none */
 };
 
 /* A ticket that the client asks for. */
@@ -24,6 +27,14 @@ struct asked {
 	struct ticket ticket;
 	char id[QUEUE_ID_SIZE];
 };
+
+/* 1: stored; 0: it has another result already. */
+NODISCARD int serve_put_result(struct asked *a, const char *outcome, int code, const char *why,
+			       uint64_t attempt, struct err *err);
+/* With the claim of it in hand: 1 and a result if it must not begin, else 0. */
+NODISCARD int serve_decline(struct asked *a, const struct tray_holder *mine, struct err *err);
+/* Then do it, and store what came of it. */
+void serve_do(struct asked *a, const int fds[2], uint64_t attempt);
 
 /* Start it, unless it runs or has a result, and pass on what comes until the result is sent. */
 NODISCARD int serve_follow(struct asked *a, struct err *err);

@@ -29,10 +29,10 @@ void tray_done(struct tray *t)
 	*t = (struct tray)TRAY_INIT;
 }
 
-int tray_open(const char *store, struct tray *ret, struct err *err)
+static int open_dir(const char *dir, const char *end, struct tray *ret, struct err *err)
 {
 	CLEANUP(tray_done) struct tray t = TRAY_INIT;
-	int r = text_set(&t.dir, err, "%s-tickets", store);
+	int r = text_set(&t.dir, err, "%s%s", dir, end);
 
 	if (r == 0)
 		r = path_make_dirs(t.dir, 0700, err);
@@ -46,9 +46,20 @@ int tray_open(const char *store, struct tray *ret, struct err *err)
 	return 0;
 }
 
+int tray_open(const char *store, struct tray *ret, struct err *err)
+{
+	return open_dir(store, "-tickets", ret, err);
+}
+
+int tray_open_shared(const char *dir, struct tray *ret, struct err *err)
+{
+	return open_dir(dir, "", ret, err);
+}
+
 const char *tray_name(const char *id, enum tray_file file, char name[TRAY_NAME_SIZE])
 {
-	static const char *const ends[] = { ".lock", ".out", ".err", ".result" };
+	static const char *const ends[] = { ".lock",   ".out",  ".err", ".result",
+					    ".ticket", ".host", ".log" };
 
 	snprintf(name, TRAY_NAME_SIZE, "%.64s%s", id, ends[file]);
 	return name;
@@ -56,12 +67,26 @@ const char *tray_name(const char *id, enum tray_file file, char name[TRAY_NAME_S
 
 /* --- results ------------------------------------------------------------------------------ */
 
-int tray_result(const struct tray *t, const char *id, struct buf *ret, struct err *err)
+int tray_get(const struct tray *t, const char *id, enum tray_file file, size_t max, struct buf *ret,
+	     struct err *err)
 {
 	char name[TRAY_NAME_SIZE];
-	int r = fdio_read_file(t->fd, tray_name(id, TRAY_RESULT, name), QUEUE_RESULT_MAX, ret, err);
+	int r = fdio_read_file(t->fd, tray_name(id, file, name), max, ret, err);
 
 	return r == -ENOENT ? 0 : r < 0 ? r : 1;
+}
+
+int tray_put(const struct tray *t, const char *id, enum tray_file file, const void *data,
+	     size_t len, struct err *err)
+{
+	char name[TRAY_NAME_SIZE];
+
+	return fdio_replace_file(t->fd, tray_name(id, file, name), data, len, 0600, err);
+}
+
+int tray_result(const struct tray *t, const char *id, struct buf *ret, struct err *err)
+{
+	return tray_get(t, id, TRAY_RESULT, QUEUE_RESULT_MAX, ret, err);
 }
 
 static bool has_result(const struct tray *t, const char *id)
@@ -227,20 +252,40 @@ bool tray_is_held(const struct tray *t, const char *id)
 /* A result is kept for all of the time, however long the run was. */
 static bool is_old(const struct tray *t, const char *id)
 {
+	static const enum tray_file files[] = { TRAY_RESULT, TRAY_LOCK, TRAY_TICKET };
 	char name[TRAY_NAME_SIZE];
 	struct stat st;
 
-	if (fstatat(t->fd, tray_name(id, TRAY_RESULT, name), &st, AT_SYMLINK_NOFOLLOW) < 0 &&
-	    (errno != ENOENT ||
-	     fstatat(t->fd, tray_name(id, TRAY_LOCK, name), &st, AT_SYMLINK_NOFOLLOW) < 0))
+	for (size_t i = 0; i < ARRAY_LEN(files); i++) {
+		if (fstatat(t->fd, tray_name(id, files[i], name), &st, AT_SYMLINK_NOFOLLOW) == 0)
+			return st.st_mtime < time(NULL) - KEPT_S;
+		if (errno != ENOENT)
+			return false;
+	}
+	return false;
+}
+
+/* One that was cancelled before it began has a result and no lock; one that never began, its text alone. */
+static bool names_ticket(const char *name, char id[QUEUE_ID_SIZE])
+{
+	static const char *const ends[] = { ".lock", ".result", ".ticket" };
+
+	if (strlen(name) < QUEUE_ID_SIZE)
 		return false;
-	return st.st_mtime < time(NULL) - KEPT_S;
+	for (size_t i = 0; i < ARRAY_LEN(ends); i++) {
+		if (strcmp(name + QUEUE_ID_SIZE - 1, ends[i]) != 0)
+			continue;
+		snprintf(id, QUEUE_ID_SIZE, "%.64s", name);
+		return true;
+	}
+	return false;
 }
 
 /* The lock file goes last: one that comes back then finds nothing, or all of it. */
 static void remove_ticket(const struct tray *t, const char *id)
 {
-	static const enum tray_file files[] = { TRAY_OUT, TRAY_ERR, TRAY_RESULT, TRAY_LOCK };
+	static const enum tray_file files[] = { TRAY_OUT, TRAY_ERR,    TRAY_TICKET, TRAY_HOST,
+						TRAY_LOG, TRAY_RESULT, TRAY_LOCK };
 	char name[TRAY_NAME_SIZE];
 
 	for (size_t i = 0; i < ARRAY_LEN(files); i++)
@@ -255,11 +300,7 @@ void tray_sweep(const struct tray *t)
 	while (dir && (d = readdir(dir))) {
 		char id[QUEUE_ID_SIZE];
 
-		if (strlen(d->d_name) < QUEUE_ID_SIZE || d->d_name[QUEUE_ID_SIZE - 1] != '.' ||
-		    strcmp(d->d_name + QUEUE_ID_SIZE - 1, ".lock") != 0)
-			continue;
-		snprintf(id, sizeof(id), "%.64s", d->d_name);
-		if (is_old(t, id) && !tray_is_held(t, id))
+		if (names_ticket(d->d_name, id) && is_old(t, id) && !tray_is_held(t, id))
 			remove_ticket(t, id);
 	}
 	if (dir)

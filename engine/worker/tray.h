@@ -5,6 +5,12 @@
  *   ID.out, .err  what the command wrote in that attempt
  *   ID.result     what came of it; made once, and never replaced
  *
+ * and in one that several machines see, besides:
+ *
+ *   ID.ticket     its text
+ *   ID.host       the machine that does it, or did last
+ *   ID.log        what went wrong before it could begin
+ *
  * Whoever follows a ticket may come and go.  Files go 8 days after the result was made (in a queue it is 7), or
  * after the last attempt began if there is none.
  */
@@ -26,9 +32,11 @@ struct tray {
 
 /* Beside a store; made if need be. */
 NODISCARD int tray_open(const char *store, struct tray *ret, struct err *err);
+/* A directory that several machines see; made if need be. */
+NODISCARD int tray_open_shared(const char *dir, struct tray *ret, struct err *err);
 void tray_done(struct tray *t);
 
-enum tray_file { TRAY_LOCK, TRAY_OUT, TRAY_ERR, TRAY_RESULT };
+enum tray_file { TRAY_LOCK, TRAY_OUT, TRAY_ERR, TRAY_RESULT, TRAY_TICKET, TRAY_HOST, TRAY_LOG };
 
 #define TRAY_NAME_SIZE (QUEUE_ID_SIZE + sizeof(".result"))
 
@@ -43,6 +51,12 @@ NODISCARD int tray_result(const struct tray *t, const char *id, struct buf *ret,
  */
 NODISCARD int tray_put_result(const struct tray *t, const char *id, const struct buf *text,
 			      struct err *err);
+
+/* A small file of the ticket, written at once; and its bytes in the empty `ret`: 1, or 0 if there is none. */
+NODISCARD int tray_put(const struct tray *t, const char *id, enum tray_file file, const void *data,
+		       size_t len, struct err *err);
+NODISCARD int tray_get(const struct tray *t, const char *id, enum tray_file file, size_t max,
+		       struct buf *ret, struct err *err);
 
 /* Who does it, or did last. */
 struct tray_holder {
