@@ -163,12 +163,12 @@ class Between:
 class Worker:
     """A worker with a store of its own; `events` are what it said."""
 
-    def __init__(self, w, nats, remote, *options, name="worker-1", env=None):
+    def __init__(self, w, nats, remote, *options, name="worker-1", env=None, prefix=()):
         self.world, self.name = w, name
         self.env = {**w.env, "SNAPCOW_STORE": str(w.top / f"store-{name}"), **(env or {})}
         self.events, self.changed = [], threading.Condition()
         self.errors = open(w.top / f"{name}.err", "ab")
-        self.process = subprocess.Popen([SNAP, "--json", "worker", "--queue", nats.url(), "--remote", remote, "--name", name,
+        self.process = subprocess.Popen([*prefix, SNAP, "--json", "worker", "--queue", nats.url(), "--remote", remote, "--name", name,
                                          *options], env=self.env, cwd=w.top, stdout=subprocess.PIPE, stderr=self.errors,
                                         stdin=subprocess.DEVNULL)
         self.thread = threading.Thread(target=self.read, daemon=True)

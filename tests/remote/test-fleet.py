@@ -1,114 +1,21 @@
 #!/usr/bin/env python3
 """experiment --on: arms on several workers, through a real nats-server, with workers and commands that die."""
 
-import base64
 import hashlib
 import json
 import os
 import signal
-import subprocess
 import sys
 import time
-from pathlib import Path
 
 from remotetest import CLIENT  # noqa: F401  (finds the modules below)
-from natstest import PATIENCE, Client, Nats, Worker, needs
+from fleettest import (depot, ended, events, judge, names, outcome, results, run, start, tickets, unfinished, wait_for,
+                       words)
+from natstest import Client, Nats, Worker, needs
 from servers import Fake, Fault, Proxy, Registry, missing
-from snaptest import SNAP, Skip, main, needs_fuse, test
+from snaptest import Skip, main, needs_fuse, test
 
 MANY = 60 if os.environ.get("SNAP_TESTS_LONG") else 12
-
-
-def depot(w):
-    return f"dir:{w.top}/depot"
-
-
-def words(w, nats, name, arms, *options):
-    """An experiment; without a server it runs here."""
-    on = ["--on", nats.url(), "--remote", depot(w)] if nats else []
-    return ["--json", "experiment", "-n", name, *on, *(x for a in arms for x in ("--arm", a)), *options]
-
-
-def run(w, nats, name, arms, *options, status=0):
-    told = w.snap(*words(w, nats, name, arms, *options)).json("snap.experiment/1", "arms", status=status)
-    judge(told)
-    return told
-
-
-def start(w, *line):
-    """One that goes on beside us."""
-    return subprocess.Popen([SNAP, *line], cwd=w.project, env=w.env, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                            stdin=subprocess.DEVNULL)
-
-
-def ended(process, status):
-    out, err = process.communicate(timeout=PATIENCE)
-    assert process.returncode == status, (process.returncode, out, err)
-    return out, err
-
-
-def show(w, name):
-    return w.ok("--json", "experiment", "show", name).json("snap.experiment/1", "arms")
-
-
-def judge(told):
-    """Hold it against its schema."""
-    try:
-        import jsonschema
-    except ImportError:
-        return
-    schema = json.loads((Path(__file__).resolve().parents[2] / "docs" / "schema" / "snap.experiment.1.json").read_text())
-    jsonschema.validate(told, schema)
-
-
-def outcome(told):
-    """What does not depend on where an arm ran."""
-    return told["winner"], [(a["arm"], a["state"], a["exit_code"], a["score"], a["changed"], [c["exit_code"] for c in a["checks"]])
-                            for a in told["arms"]]
-
-
-def results(nats):
-    """All results in the queue, by arm."""
-    client, found = Client(nats), {}
-    for seq in range(1, client.api("STREAM.INFO.SNAPCOW_RESULTS")["state"]["last_seq"] + 1):
-        got = client.api("STREAM.MSG.GET.SNAPCOW_RESULTS", seq=seq)
-        if "message" in got:
-            one = json.loads(base64.b64decode(got["message"]["data"]))
-            found.setdefault(one["arm"], []).append(one)
-    client.close()
-    return found
-
-
-def unfinished(nats):
-    """Tickets that are still handed out. A server that was killed may keep one in its stream that was
-    acknowledged, which nobody gets any more."""
-    client = Client(nats)
-    try:
-        names = client.api("CONSUMER.NAMES.SNAPCOW_TICKETS")["consumers"]
-        states = [client.api(f"CONSUMER.INFO.SNAPCOW_TICKETS.{name}") for name in names]
-        return sum(s["num_pending"] + s["num_ack_pending"] for s in states)
-    finally:
-        client.close()
-
-
-def tickets(nats):
-    client = Client(nats)
-    try:
-        # There is no stream before somebody has connected.
-        return client.api("STREAM.INFO.SNAPCOW_TICKETS").get("state", {"messages": 0})["messages"]
-    finally:
-        client.close()
-
-
-def names(w):
-    """In the depot."""
-    return [m["annotations"]["org.opencontainers.image.ref.name"]
-            for m in json.loads((w.top / "depot" / "index.json").read_text())["manifests"]
-            if "org.opencontainers.image.ref.name" in m.get("annotations", {})]
-
-
-def events(worker, what):
-    return [e for e in worker.events if e["event"] == what]
 
 
 @test
@@ -194,16 +101,6 @@ def following(w):
 
 def holding(w):
     return [(pid, ticket) for pid, ticket, _ in following(w)]
-
-
-def wait_for(what, seconds=PATIENCE):
-    end = time.monotonic() + seconds
-    while time.monotonic() < end:
-        got = what()
-        if got:
-            return got
-        time.sleep(0.05)
-    raise AssertionError("it does not come")
 
 
 @test
