@@ -261,6 +261,10 @@ void out_json_snapshot(struct json j, const struct engine_snapshot *s)
 	for (size_t i = 0; i < s->n_tags; i++)
 		json_add_name(tags, s->tags[i]);
 	json_set_name(j, "origin", s->clone ? s->clone : ".");
+	if (s->part)
+		json_set_name(j, "part", s->part);
+	else
+		json_set_null(j, "part");
 	json_set_uint(j, "files", s->files);
 	json_set_uint(j, "bytes", s->bytes);
 	json_set_bool(j, "automatic", s->automatic);

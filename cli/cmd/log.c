@@ -83,6 +83,11 @@ static void print_text(const struct view *v, const struct engine_snapshot *s)
 		fputs(between, inv->out);
 		out_line(inv->out, s->message);
 	}
+	if (s->part) {
+		fprintf(inv->out, "  %sonly ", out_style(inv, OUT_DIM));
+		out_name(inv->out, s->part);
+		fputs(out_style(inv, OUT_PLAIN), inv->out);
+	}
 	if (s->meta) {
 		fprintf(inv->out, "  %s", out_style(inv, OUT_DIM));
 		out_meta(inv->out, s->meta);

@@ -9,6 +9,7 @@
 struct snapshot_args {
 	const char *message;
 	const char *tag;
+	const char *path;
 	struct opt_list meta;
 	bool skip_unreadable, lazy, wait;
 };
@@ -17,6 +18,7 @@ static const struct opt snapshot_opts[] = {
 	OPT_STR('m', "message", "TEXT", struct snapshot_args, message, "say what it is for"),
 	OPT_STR('t', "tag", "NAME", struct snapshot_args, tag, "give it a name of this project's"),
 	OPT_LIST(0, "meta", "KEY=VALUE", struct snapshot_args, meta, "label it; up to 16 times"),
+	OPT_STR(0, "path", "DIR", struct snapshot_args, path, "only this directory of the project"),
 	OPT_FLAG(0, "lazy", struct snapshot_args, lazy, "do not wait until the files are read"),
 	OPT_FLAG(0, "wait", struct snapshot_args, wait, "return when all files are read"),
 	OPT_FLAG(0, "skip-unreadable", struct snapshot_args, skip_unreadable,
@@ -46,8 +48,9 @@ static int refuse_words(const struct invocation *inv, struct err *err)
 {
 	const struct snapshot_args *args = inv->args;
 
-	const bool plain = inv->n_words == 0 && !args->message && !args->tag && args->meta.n == 0 &&
-			   !args->skip_unreadable && !args->lazy && !args->wait;
+	const bool plain = inv->n_words == 0 && !args->message && !args->tag && !args->path &&
+			   args->meta.n == 0 && !args->skip_unreadable && !args->lazy &&
+			   !args->wait;
 
 	if (plain || !engine_is_inside())
 		return 0;
@@ -66,6 +69,7 @@ static int snapshot_run(struct invocation *inv, struct err *err)
 		.clone = inv->n_words > 0 ? inv->words[0] : here,
 		.message = args->message,
 		.tag = args->tag,
+		.part = args->path,
 		.skip_unreadable = args->skip_unreadable,
 		.lazy = args->lazy,
 	};
@@ -101,8 +105,8 @@ const struct command cmd_snapshot = {
 	    "it keeps everything written so far, also by programs that still run there. What the\n"
 	    "store has already takes no more space. When this returns, the snapshot survives\n"
 	    "power loss. In a run it is of the run's clone, if the profile allows it. -q prints\n"
-	    "its id alone. A file .snapignore in the project, in the syntax of .gitignore, names\n"
-	    "what to leave out. `log --meta` finds labels.\n",
+	    "its id alone. A file .snapignore, in the syntax of .gitignore, names what to leave\n"
+	    "out. `log --meta` finds labels. With --path, '@' and a bare `rollback` pass over it.\n",
 	.examples = "snapshot -m 'before the upgrade' -t known-good\nsnapshot try --meta step=3\n",
 	.run = snapshot_run,
 };

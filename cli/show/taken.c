@@ -77,8 +77,13 @@ static void print_human(const struct invocation *inv, const struct engine_taken 
 	fprintf(inv->out, "snapshot %s%.*s%s  ", out_style(inv, OUT_ID), OUT_SHORT_ID,
 		t->snapshot.id, out_style(inv, OUT_PLAIN));
 	out_plural(inv->out, t->snapshot.files, "file", "files");
-	fprintf(inv->out, ", %s, in %s\n", size_format(t->snapshot.bytes, size),
+	fprintf(inv->out, ", %s, in %s", size_format(t->snapshot.bytes, size),
 		duration_format(t->elapsed_ms, time));
+	if (t->snapshot.part) {
+		fputs(", only ", inv->out);
+		out_name(inv->out, t->snapshot.part);
+	}
+	fputs("\n", inv->out);
 	if (t->compared)
 		print_changes(inv, t);
 }

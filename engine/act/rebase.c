@@ -399,7 +399,7 @@ static int name_saved(struct rebasing *p, char *message, struct err *err)
 	r = history_load(p->store, &p->project.id, &p->clone, &h, err);
 	if (r < 0)
 		return r;
-	r = history_last(p->store, &h, NULL, &p->newest, err);
+	r = history_last(p->store, &h, NULL, NULL, &p->newest, err);
 	if (r < 0)
 		return r;
 	p->saved = (struct snapshot){

@@ -78,7 +78,7 @@ static int find_newest(struct rolling *g, struct err *err)
 	r = history_load(g->store, &g->project.id, clone, &h, err);
 	if (r < 0)
 		return engine_as_damage(err, r);
-	r = history_last(g->store, &h, clone, &g->newest, err);
+	r = history_last(g->store, &h, clone, NULL, &g->newest, err);
 	if (r < 0)
 		return r;
 	history_keep_users(&h);

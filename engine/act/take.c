@@ -37,7 +37,8 @@ struct taking {
 	struct snapshot parent;   /* all zero: none */
 	struct captured captured; /* of a project */
 	struct buf lacks;         /* the text behind snapshot.lacks: what could not be read */
-	char *part, *owner;       /* owned; behind snapshot.part and clone, with options->part */
+	char *part;               /* owned; behind snapshot.part, with options->part */
+	char *owner;              /* owned; behind snapshot.clone, with options->owner */
 	char *kept;               /* owned; behind snapshot.part of a clone */
 	struct strlist left_out;  /* directories that are no part of the machine's root */
 	bool is_new;              /* the project */
@@ -96,11 +97,11 @@ static int find_parent(struct taking *t, struct err *err)
 	const struct clone *clone = t->clone.name ? &t->clone : NULL;
 	int r;
 
-	if (t->is_new || t->part)
+	if (t->is_new || t->owner)
 		return 0;
 	r = history_load(t->store, &t->project.id, clone, &h, err);
 	return r < 0 ? engine_as_damage(err, r)
-		     : history_last(t->store, &h, clone, &t->parent, err);
+		     : history_last(t->store, &h, clone, t->part, &t->parent, err);
 }
 
 /* Fill in the snapshot, but for its tree. */
@@ -137,9 +138,11 @@ static int prepare(struct taking *t, struct err *err)
 	snap->part = t->kept;
 	snap->base = t->clone.base;
 	r = catalog_id_new(&snap->id, err);
-	if (t->part) {
-		snap->clone = t->owner;
+	if (t->part)
 		snap->part = t->part;
+	/* Nothing is known of what the project was beside it, so the clone begins with it. */
+	if (t->owner) {
+		snap->clone = t->owner;
 		snap->base = snap->id;
 	}
 	return r;
@@ -321,9 +324,10 @@ static int find_part(struct taking *t, struct err *err)
 
 	if (!o->part)
 		return 0;
-	t->owner = strdup(o->owner);
-	return t->owner ? part_resolve(&t->task->engine, t->project.path, o->part, &t->part, err)
-			: err_nomem(err);
+	t->owner = o->owner ? strdup(o->owner) : NULL;
+	if (o->owner && !t->owner)
+		return err_nomem(err);
+	return part_resolve(&t->task->engine, t->project.path, o->part, &t->part, err);
 }
 
 static int take_project(struct taking *t, struct err *err)
@@ -521,6 +525,14 @@ static int reread(struct store *store, struct snapshot *s, struct err *err)
 	return r;
 }
 
+static int count_changes(const struct taking *t, struct changes *ret, struct err *err)
+{
+	const struct object_id *from = &t->parent.root, *to = &t->snapshot.root;
+
+	return t->part ? part_count_changes(t->store, t->part, from, to, ret, err)
+		       : changes_count(t->store, from, to, ret, err);
+}
+
 /* The snapshot is taken, so a parent that cannot be read is only a warning. */
 static void compare(struct taking *t, struct engine_taken *taken)
 {
@@ -531,12 +543,12 @@ static void compare(struct taking *t, struct engine_taken *taken)
 		return;
 	if (!t->is_same &&
 	    (reread(t->store, &t->parent, &err) < 0 || reread(t->store, &t->snapshot, &err) < 0 ||
-	     changes_count(t->store, &t->parent.root, &t->snapshot.root, &changes, &err) < 0)) {
+	     count_changes(t, &changes, &err) < 0)) {
 		engine_warn(&t->task->engine, "comparing with the snapshot before: %s, continuing",
 			    err.msg);
 		return;
 	}
-	if (!t->is_same)
+	if (!t->is_same && !t->part)
 		touched_note(t->store, &t->snapshot.project, &t->parent.root, &t->snapshot.root);
 	taken->added = changes.added;
 	taken->modified = changes.modified;
@@ -564,6 +576,8 @@ int take_snapshot(struct task *task, const struct engine_take_options *options, 
 	if (r < 0)
 		return r;
 	r = options->tag ? tag_check_name(options->tag, err) : 0;
+	if (r >= 0 && options->part && options->clone)
+		r = err_set(err, -EINVAL, "a part is taken of a project, not of a clone");
 	if (r < 0)
 		return r;
 	r = engine_store(&task->engine, STORE_WRITE, &t.store, err);
@@ -577,9 +591,9 @@ int take_snapshot(struct task *task, const struct engine_take_options *options, 
 		return r;
 	compare(&t, &taken);
 	/* A clone prepares the next one of the same state itself. */
-	if (!options->clone && !t.reuse && !is_lazy(&t))
+	if (!options->clone && !options->part && !t.reuse && !is_lazy(&t))
 		warm_clone_renew(task->host->warm_clone, &t.snapshot);
-	if (!t.is_same && !options->git && !options->part)
+	if (!t.is_same && !options->git && !options->owner)
 		event_taken(task, &taken);
 	taken.elapsed_ms = engine_clock_ms() - start;
 	*ret = taken;

@@ -10,6 +10,7 @@ void engine_snapshot_done(struct engine_snapshot *s)
 		free(s->tags[i]);
 	free(s->tags);
 	free(s->clone);
+	free(s->part);
 	free(s->message);
 	free(s->meta);
 	*s = (struct engine_snapshot){ 0 };

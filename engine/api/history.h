@@ -11,6 +11,7 @@ struct engine_snapshot {
 	char parent[ENGINE_ID_SIZE]; /* the one before it of the same origin, or "" */
 	char project[ENGINE_ID_SIZE];
 	char *clone;   /* owned; the clone it was taken of, or NULL: of the project */
+	char *part;    /* owned; the directory of the project that it has alone, or NULL: all */
 	char *message; /* owned; may be empty */
 	char *meta;    /* owned; labels (meta.h), or NULL: none */
 	char **tags;   /* owned, and each of them */
@@ -38,12 +39,9 @@ struct engine_take_options {
 	    passing; /* with `lazy`: when the last clone of it goes, nobody needs what is not read yet */
 	/* Of `/`: mounts below it that belong to it, each with all below; others are left out. */
 	struct engine_list include;
-	bool git; /* `dir` is git's own (gitdir-i.h); in cowfsd alone, as is what follows */
-	/*
-	 * Of a project: this directory alone.  The snapshot belongs to the clone `owner`, since the project
-	 * itself never looks like that.  NULL: all of it.
-	 */
-	const char *part, *owner;
+	const char *part; /* of a project: this directory alone; NULL: all of it */
+	bool git;         /* `dir` is git's own (gitdir-i.h); in cowfsd alone, as is what follows */
+	const char *owner; /* with `part`: the clone that the snapshot belongs to; NULL: none */
 	struct engine_watch watch;
 };
 

@@ -82,7 +82,8 @@ static int list_snapshots(struct bisecting *b, const struct ends *ends, struct e
 	for (size_t i = good + 1; i-- > bad && r >= 0;) {
 		const struct engine_snapshot *s = &h.list[i];
 
-		if (s->automatic && !o->automatic && i != good && i != bad)
+		if (i != good && i != bad &&
+		    ((s->automatic && !o->automatic) || (!s->clone && s->part)))
 			continue;
 		r = add_state(b, s->id, strlen(s->id), s->message, strcspn(s->message, "\n"), err);
 	}

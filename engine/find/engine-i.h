@@ -98,22 +98,27 @@ NODISCARD int project_hidden_at(struct engine *e, struct store *s, const char *d
 NODISCARD int history_load(struct store *s, const struct catalog_id *project,
 			   const struct clone *clone, struct engine_history *ret, struct err *err);
 
-/* Leave out the automatic ones, as "@" and a bare rollback count; unless there are no others. */
+/*
+ * Leave out the automatic ones, as "@" and a bare rollback count; unless there are no others.  A project's
+ * that have only a part of it never count.
+ */
 void history_keep_users(struct engine_history *h);
 
 /* Did nobody ask for it? */
 bool history_is_automatic(const struct snapshot *s);
 
-/* The newest of a project, automatic or not, by its record.  -ENOENT if there is none. */
+/* The newest of all of a project, automatic or not, by its record.  -ENOENT if there is none. */
 NODISCARD int history_newest(struct store *s, const struct catalog_id *project,
 			     struct snapshot *ret, struct err *err);
 
 /*
- * The first of `h`; if it is empty, the snapshot that `clone` started from (NULL: `ret` stays as it
+ * The first of `h` that has all of what it was taken of, or of a project this very part (NULL: only the
+ * former counts); if there is none, the snapshot that `clone` started from (NULL: `ret` stays as it
  * is).  That the snapshot is gone is damage.
  */
 NODISCARD int history_last(struct store *s, const struct engine_history *h,
-			   const struct clone *clone, struct snapshot *ret, struct err *err);
+			   const struct clone *clone, const char *part, struct snapshot *ret,
+			   struct err *err);
 
 /* 1 if the clone that it was taken of is still there; a later one of the same name is another. */
 NODISCARD int history_has_clone(struct store *store, const struct snapshot *s, struct err *err);

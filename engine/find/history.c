@@ -6,6 +6,7 @@
 
 #include "base/vec.h"
 #include "engine/find/engine-i.h"
+#include "engine/find/part-i.h"
 #include "engine/find/unborn-i.h"
 
 /* --- listing ---------------------------------------------------------------------------- */
@@ -25,10 +26,30 @@ bool history_is_automatic(const struct snapshot *s)
 	return false;
 }
 
+/* A part of the project: nobody who asks for the project as it was can be given that. */
+static bool is_partial(const struct engine_snapshot *s)
+{
+	return !s->clone && s->part;
+}
+
+static void drop_partial(struct engine_history *h)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < h->n; i++) {
+		if (is_partial(&h->list[i]))
+			engine_snapshot_done(&h->list[i]);
+		else
+			h->list[n++] = h->list[i];
+	}
+	h->n = n;
+}
+
 void history_keep_users(struct engine_history *h)
 {
 	size_t n = 0;
 
+	drop_partial(h);
 	for (size_t i = 0; i < h->n; i++)
 		n += !h->list[i].automatic;
 	if (n == 0)
@@ -65,8 +86,10 @@ int history_entry(const struct snapshot *s, struct engine_snapshot *ret, struct 
 	id_text(&s->project, copy.project);
 	copy.message = strdup(s->message);
 	copy.clone = s->clone ? strdup(s->clone) : NULL;
+	copy.part = s->part ? strdup(s->part) : NULL;
 	copy.meta = s->meta ? strdup(s->meta) : NULL;
-	if (!copy.message || (s->clone && !copy.clone) || (s->meta && !copy.meta))
+	if (!copy.message || (s->clone && !copy.clone) || (s->part && !copy.part) ||
+	    (s->meta && !copy.meta))
 		return err_nomem(err);
 	*ret = copy;
 	copy = (struct engine_snapshot){ 0 };
@@ -160,7 +183,7 @@ static int on_newer(const struct snapshot *s, void *ctx, struct err *err)
 	struct newest *n = ctx;
 
 	(void)err;
-	if (!catalog_id_same(&s->project, n->project) || s->clone ||
+	if (!catalog_id_same(&s->project, n->project) || s->clone || s->part ||
 	    (n->found && s->created <= n->created) || unborn_has(&n->unborn, &s->id))
 		return 0;
 	n->found = true;
@@ -184,12 +207,15 @@ int history_newest(struct store *s, const struct catalog_id *project, struct sna
 }
 
 int history_last(struct store *s, const struct engine_history *h, const struct clone *clone,
-		 struct snapshot *ret, struct err *err)
+		 const char *part, struct snapshot *ret, struct err *err)
 {
+	size_t i = 0;
 	int r = 0;
 
-	if (h->n > 0)
-		r = snapshot_find(s, h->list[0].id, ret, err);
+	while (i < h->n && is_partial(&h->list[i]) && !part_same(h->list[i].part, part))
+		i++;
+	if (i < h->n)
+		r = snapshot_find(s, h->list[i].id, ret, err);
 	else if (clone)
 		r = snapshot_get(s, clone_start(clone), ret, err);
 	return engine_as_damage(err, r);

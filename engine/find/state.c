@@ -39,9 +39,9 @@ static int resolve_relative(struct engine *e, const char *text, const char *at,
 	r = engine_store(e, STORE_READ, &s, err);
 	if (r < 0)
 		return r;
+	history_keep_users(&h);
 	if (h.n == 0)
 		return not_found(text, err);
-	history_keep_users(&h);
 	if (back >= h.n)
 		return err_set(err, -ENOENT,
 			       "there is no snapshot '%s': the first of all is '%.*s@-%zu'", text,

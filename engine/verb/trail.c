@@ -111,6 +111,9 @@ static int on_snapshot(const struct snapshot *s, void *ctx, struct err *err)
 
 	if (!catalog_id_same(&s->project, &t->project.id) || unborn_has(&l->unborn, &s->id))
 		return 0;
+	/* A part of the project would seem to remove all the rest. */
+	if (!s->clone && s->part)
+		return 0;
 	if (!VEC_ROOM(t->list, t->n, t->cap))
 		return err_nomem(err);
 	one = &t->list[t->n];

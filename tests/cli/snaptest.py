@@ -237,7 +237,7 @@ def help_lines(command):
         "rollback": 32,
         "run": 107,
         "ship": 28,
-        "snapshot": 26,
+        "snapshot": 28,
         "try": 93,
         "watch": 32,
         "worker": 38,
