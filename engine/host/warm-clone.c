@@ -13,8 +13,10 @@
 
 #include "base/log.h"
 #include "base/sys.h"
+#include "cowfs/fuse/meter.h"
 #include "engine/host/habit-i.h"
 #include "engine/host/host-i.h"
+#include "engine/host/others-i.h"
 #include "engine/host/walkers-i.h"
 
 #define KEEP_MS     600000 /* a warm clone that nobody takes */
@@ -51,8 +53,9 @@ struct warm_clone {
 	struct object_id root;
 	struct catalog_id snapshot;
 	struct walkers walkers; /* each in the spare that has this layer */
-	unsigned rests;         /* callers that must not be disturbed */
-	uint64_t asked;         /* engine_clock_ms() when somebody last wanted or took one */
+	struct others others;
+	unsigned rests; /* callers that must not be disturbed */
+	uint64_t asked; /* engine_clock_ms() when somebody last wanted or took one */
 	uint64_t taken;
 };
 
@@ -98,11 +101,20 @@ static struct spare *find_due(struct warm_clone *s, unsigned walks)
 	return NULL;
 }
 
+static uint64_t requests_of(const struct spare *one)
+{
+	struct mount_stats stats;
+
+	mount_stats(one->mount, &stats);
+	return stats.requests + stats.deferred;
+}
+
 static struct spare pull(struct warm_clone *s, const struct spare *one)
 {
 	const struct spare gone = *one;
 	const size_t at = (size_t)(one - s->spares);
 
+	others_left(&s->others, requests_of(one));
 	memmove(&s->spares[at], &s->spares[at + 1], (s->n - at - 1) * sizeof(*one));
 	s->n--;
 	return gone;
@@ -150,6 +162,15 @@ static void begin_walk(struct warm_clone *s, struct spare *one)
 	if (walkers_begin(&s->walkers, one->layer, s->host->dir, mount_fd(one->mount),
 			  one->walks > 0) < 0)
 		one->due = false; /* then it is as warm as it was */
+}
+
+static bool is_others_turn(struct warm_clone *s)
+{
+	uint64_t ours = 0;
+
+	for (size_t i = 0; i < s->n; i++)
+		ours += requests_of(&s->spares[i]);
+	return others_at_work(&s->others, meter_total(), ours, engine_clock_ms());
 }
 
 /* Whoever announced a need waits for it; else one at a time disturbs least.  lock held */
@@ -310,14 +331,18 @@ static void *warm_clone_run(void *arg)
 
 	pthread_mutex_lock(&s->lock);
 	while (!s->ending) {
-		if (!may_walk(s))
+		const bool second = walkers_count(&s->walkers) > 0;
+		const bool idle = !find_due(s, 0) && !is_short(s);
+
+		if (!may_walk(s) || (idle && (second || s->n == 0)))
 			pthread_cond_wait(&s->changed, &s->lock);
+		/* To one at work in a cold clone, two walkers would be too much. */
+		else if (second && is_others_turn(s))
+			wait_until(s, engine_clock_ms() + OTHERS_LOOK_MS);
 		else if (find_due(s, 0))
 			walk(s, 0);
 		else if (is_short(s))
 			make_another(s);
-		else if (s->n == 0 || walkers_count(&s->walkers) > 0)
-			pthread_cond_wait(&s->changed, &s->lock);
 		else if (find_due(s, 1))
 			walk(s, 1);
 		else

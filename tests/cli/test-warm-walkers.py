@@ -8,7 +8,7 @@ import subprocess
 import sys
 
 from snaptest import SNAP, Skip, World, gone, main, test
-from warmtest import announce, clone, daemon, fill, state, stopped_walkers, tree, wait_for, walkers, warm_test
+from warmtest import announce, clone, daemon, fill, ready, state, stopped_walkers, tree, wait_for, walkers, warm_test
 
 AT_ONCE = 2 if len(os.sched_getaffinity(0)) > 1 else 1
 
@@ -51,6 +51,38 @@ def what_nobody_announced_is_walked_one_at_a_time(w: World):
         with contextlib.suppress(AssertionError):  # cowfsd has nothing else to do now, and makes no other
             wait_for(lambda: len(walkers(w)) > 1, seconds=1.5)
         assert let_walk(w, until=3, at_most=1) == 1
+
+
+@contextlib.contextmanager
+def at_work(path):
+    """Somebody makes and removes a directory, again and again."""
+    script = "import os\nwhile True:\n os.mkdir('busy')\n os.rmdir('busy')"
+    worker = subprocess.Popen([sys.executable, "-c", script], cwd=path)
+    try:
+        yield
+    finally:
+        worker.kill()
+        worker.wait()
+
+
+@warm_test
+def beside_somebody_at_work_in_a_clone_there_is_one_walker(w: World):
+    if AT_ONCE < 2:
+        raise Skip("with one processor there is one anyway")
+    fill(w)
+    path, _ = clone(w, "-n", "c")
+    ready(w)
+    (w.project / "README.md").write_text("another state\n")
+    with stopped_walkers(w):
+        with at_work(path):
+            wait_for(lambda: (path / "busy").exists())
+            announce(w, 4)
+            wait_for(lambda: len(stopped(w)) == 1)
+            with contextlib.suppress(AssertionError):
+                wait_for(lambda: len(walkers(w)) > 1, seconds=1.5)
+            assert len(walkers(w)) == 1
+        wait_for(lambda: len(stopped(w)) == AT_ONCE)
+        let_walk(w, until=4, at_most=AT_ONCE)
 
 
 @warm_test
