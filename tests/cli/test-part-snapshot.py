@@ -98,5 +98,18 @@ def a_snapshot_of_no_part_is_refused_with_the_reason(w):
     w.snap("snapshot", "--path", PART, cwd=path).fails(2, "not of a clone")
 
 
+@test
+def a_bisection_passes_over_snapshots_of_a_part(w):
+    make(w)
+    take(w, "-t", "good")
+    (w.project / "src/app/main.c").write_text("changed\n")
+    take(w, "--path", PART)
+    take(w)
+    (w.project / "README").unlink()
+    bad = take(w, "-t", "bad")["snapshot"]
+    got = w.ok("--json", "bisect", "good", "bad", "--", "test", "-e", "README").json("snap.bisect/1")
+    assert got["states"] == 3 and got["first_bad"] == bad, "in the part there is no README"
+
+
 if __name__ == "__main__":
     sys.exit(main())
