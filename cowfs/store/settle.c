@@ -29,6 +29,19 @@ struct object_id settle_promise(const struct object_key *key, const struct catal
 	return object_id_of(key, OBJECT_CHUNK, what, sizeof(what));
 }
 
+struct object_id settle_promise_remote(const struct object_key *key,
+				       const struct catalog_id *capture, enum object_kind kind,
+				       uint64_t size, const uint8_t sha256[32])
+{
+	uint8_t what[CATALOG_ID_SIZE + 8 + 8 + 32];
+
+	memcpy(what, capture->b, CATALOG_ID_SIZE);
+	le64_store(what + CATALOG_ID_SIZE, (uint64_t)kind);
+	le64_store(what + CATALOG_ID_SIZE + 8, size);
+	memcpy(what + CATALOG_ID_SIZE + 16, sha256, 32);
+	return object_id_of(key, OBJECT_CHUNK, what, sizeof(what));
+}
+
 struct settled {
 	struct object_ref from; /* its key */
 	struct object_id to;

@@ -19,6 +19,11 @@
 struct object_id settle_promise(const struct object_key *key, const struct catalog_id *capture,
 				uint64_t ino, const struct tree_entry *e);
 
+/* The same for bytes that a remote has: an object of this kind and SHA-256, as a file of this size. */
+struct object_id settle_promise_remote(const struct object_key *key,
+				       const struct catalog_id *capture, enum object_kind kind,
+				       uint64_t size, const uint8_t sha256[32]);
+
 /* 1 and the content that was kept; 0: it was lost, and stays a promise. */
 typedef int (*settle_fn)(const struct object_id *promise, struct content *ret, void *ctx,
 			 struct err *err);

@@ -190,20 +190,46 @@ static int bring_large(struct inbound *in, const struct portable_entry *p, struc
 	return r;
 }
 
+static int check_size(const struct tree_entry *e, struct err *err)
+{
+	const bool fits = e->form == TREE_CHUNK ? e->size > 0 && e->size <= CHUNK_SIZE_MAX
+						: e->size > CHUNK_SIZE_MAX && e->size <= INT64_MAX;
+
+	return fits ? 0 : err_set(err, -EBADMSG, "a file in a pack has an impossible size");
+}
+
+int inbound_promise(struct inbound *in, const struct portable_entry *p, struct tree_entry *e,
+		    struct err *err)
+{
+	const enum object_kind kind = e->form == TREE_CHUNK ? OBJECT_CHUNK : OBJECT_RECIPE;
+	const struct inbound_options *o = in->options;
+	const struct pack_object *at;
+	char text[DIGEST_TEXT_SIZE];
+	size_t unused;
+	int r = check_size(e, err);
+
+	if (r < 0)
+		return r;
+	at = pack_set_find(o->packs, kind, &p->content, &unused);
+	if (!at)
+		return err_set(err, -EBADMSG, "the snapshot is incomplete: no pack has the %s %s",
+			       object_kind_name(kind), digest_text(&p->content, text));
+	if (kind == OBJECT_CHUNK && at->len != e->size)
+		return err_set(err, -EBADMSG, "a chunk in a pack has a wrong length");
+	r = o->promise(o->promise_ctx, kind, &p->content, e->size, &e->id, err);
+	e->form = TREE_LAZY;
+	e->data = e->size;
+	return r;
+}
+
 int inbound_file(struct inbound *in, const struct portable_entry *p, struct tree_entry *e,
 		 struct err *err)
 {
-	int r = 0;
+	int r = check_size(e, err);
 
-	if (e->form == TREE_CHUNK) {
-		if (e->size == 0 || e->size > CHUNK_SIZE_MAX)
-			return err_set(err, -EBADMSG, "a file in a pack has an impossible size");
-		r = bring_chunk(in, &p->content, e->size, &e->id, err);
-		e->data = e->size;
-	} else if (e->form == TREE_RECIPE) {
-		if (e->size <= CHUNK_SIZE_MAX || e->size > INT64_MAX)
-			return err_set(err, -EBADMSG, "a file in a pack has an impossible size");
-		r = bring_large(in, p, e, err);
-	}
+	if (r < 0 || e->form == TREE_RECIPE)
+		return r < 0 ? r : bring_large(in, p, e, err);
+	r = bring_chunk(in, &p->content, e->size, &e->id, err);
+	e->data = e->size;
 	return r;
 }

@@ -47,6 +47,9 @@ NODISCARD int inbound_get(struct inbound *in, enum object_kind kind, const struc
 /* The content of a regular file, or its attributes (inbound-file.c).  -ENODATA. */
 NODISCARD int inbound_file(struct inbound *in, const struct portable_entry *p, struct tree_entry *e,
 			   struct err *err);
+/* A promise in their place. */
+NODISCARD int inbound_promise(struct inbound *in, const struct portable_entry *p,
+			      struct tree_entry *e, struct err *err);
 NODISCARD int inbound_xattrs(struct inbound *in, const struct digest *d, struct object_id *ret,
 			     struct err *err);
 

@@ -153,6 +153,9 @@ static int bring_content(struct inbound *in, const struct portable_entry *p,
 		e->data = base->data;
 		return 0;
 	}
+	if (in->options->promise &&
+	    !(in->options->at_once && in->options->at_once(e->name, e->name_len)))
+		return inbound_promise(in, p, e, err);
 	return inbound_file(in, p, e, err);
 }
 
@@ -529,15 +532,39 @@ static int bring_root(struct inbound *in, const struct digest *digest, struct in
 	return 0;
 }
 
+static void inbound_done(struct inbound *in)
+{
+	digest_table_done(&in->seen);
+	digest_table_done(&in->links);
+	free(in->brought);
+	buf_done(&in->object);
+}
+
 int inbound_root(struct batch *b, const struct inbound_options *options, const struct digest *root,
 		 struct inbound_result *ret, struct err *err)
 {
+	CLEANUP(inbound_done)
 	struct inbound in = { .batch = b, .store = batch_store(b), .options = options };
-	int r = bring_root(&in, root, ret, err);
 
-	digest_table_done(&in.seen);
-	digest_table_done(&in.links);
-	free(in.brought);
-	buf_done(&in.object);
-	return r;
+	return bring_root(&in, root, ret, err);
+}
+
+int inbound_content(struct batch *b, const struct inbound_options *options, enum object_kind kind,
+		    const struct digest *digest, uint64_t size, struct content *ret,
+		    struct err *err)
+{
+	CLEANUP(inbound_done)
+	struct inbound in = { .batch = b, .store = batch_store(b), .options = options };
+	const struct portable_entry p = { .content = *digest };
+	struct tree_entry e = { .mode = S_IFREG,
+				.form = kind == OBJECT_CHUNK ? TREE_CHUNK : TREE_RECIPE,
+				.size = size };
+	int r = inbound_file(&in, &p, &e, err);
+
+	if (r < 0)
+		return r;
+	if (e.data == 0 || e.data > e.size)
+		return err_set(err, -EBADMSG, "a large file in a pack has no bytes");
+	*ret = tree_entry_content(&e);
+	return 0;
 }

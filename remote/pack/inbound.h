@@ -12,6 +12,7 @@
 #pragma once
 
 #include "cowfs/store/batch.h"
+#include "cowfs/store/content.h"
 #include "remote/pack/digests.h"
 #include "remote/pack/pack.h"
 
@@ -24,6 +25,15 @@ struct inbound_options {
 	/* After each directory: a negative answer ends it with that code.  May be NULL. */
 	int (*step)(void *ctx, uint64_t objects, uint64_t bytes, struct err *err);
 	void *ctx;
+	/*
+	 * Name a promise of a file's bytes instead of bringing them: the entry becomes TREE_LAZY.  Which object
+	 * has them, and whether that fits the size, was looked up in the indexes.  NULL: all is brought.
+	 */
+	int (*promise)(void *ctx, enum object_kind kind, const struct digest *digest, uint64_t size,
+		       struct object_id *ret, struct err *err);
+	void *promise_ctx;
+	/* Files of these names are brought all the same.  NULL: none. */
+	bool (*at_once)(const char *name, size_t len);
 };
 
 struct inbound_result {
@@ -38,3 +48,26 @@ struct inbound_result {
  */
 NODISCARD int inbound_root(struct batch *b, const struct inbound_options *options,
 			   const struct digest *root, struct inbound_result *ret, struct err *err);
+
+/*
+ * The content that was promised: a chunk, or a large file by its top node.  -ENODATA if some of it is not
+ * here; what that is stands in the packs.
+ */
+NODISCARD int inbound_content(struct batch *b, const struct inbound_options *options,
+			      enum object_kind kind, const struct digest *digest, uint64_t size,
+			      struct content *ret, struct err *err);
+
+/*
+ * Up to `len` bytes from `off` on of a large file that was promised, fewer only at its end: how many.
+ * -ENODATA as above.
+ */
+NODISCARD ssize_t inbound_read(struct pack_set *packs, const struct digest *top, uint64_t size,
+			       uint64_t off, void *data, size_t len, struct err *err);
+
+/*
+ * Is all of a promised content in the packs that are here?  1, 0, or -EBADMSG.  With `miss`, all that is
+ * not counts as missed.
+ */
+NODISCARD int inbound_is_here(struct pack_set *packs, enum object_kind kind,
+			      const struct digest *digest, uint64_t size, bool miss,
+			      struct err *err);

@@ -41,6 +41,8 @@ static void pack_done(struct pack *p)
 	cleanup_close(&p->fd);
 	free(p->frames);
 	free(p->objects);
+	free(p->here);
+	free(p->missed);
 }
 
 void pack_set_done(struct pack_set *s)
@@ -96,6 +98,29 @@ int pack_index_head(const void *index, size_t len, struct digest *ret_digest, ui
 	*ret_digest = h.digest;
 	*ret_size = h.size;
 	return 0;
+}
+
+uint32_t pack_index_frames(const void *index, size_t len)
+{
+	struct err ignored = { 0 };
+	struct head h = { 0 };
+
+	return read_head(index, len, &h, &ignored) < 0 ? 0 : h.n_frames;
+}
+
+bool pack_index_is_content(const void *index, size_t len)
+{
+	struct err ignored = { 0 };
+	struct head h = { 0 };
+	const uint8_t *at;
+
+	if (read_head(index, len, &h, &ignored) < 0)
+		return false;
+	at = (const uint8_t *)index + PACK_INDEX_HEAD + (size_t)h.n_frames * PACK_INDEX_FRAME;
+	for (uint32_t i = 0; i < h.n_objects; i++, at += PACK_INDEX_OBJECT)
+		if (le32_load(at + sizeof(struct digest)) >> 24 != OBJECT_CHUNK)
+			return false;
+	return true;
 }
 
 static int read_frames(struct pack *p, const uint8_t *at, struct err *err)
@@ -204,6 +229,30 @@ int pack_set_add(struct pack_set *s, const void *index, size_t len, int fd, stru
 	return enter_objects(s, index, err);
 }
 
+int pack_set_add_partial(struct pack_set *s, const void *index, size_t len, int fd, struct err *err)
+{
+	int r = pack_set_add(s, index, len, fd, err);
+	struct pack *p;
+
+	if (r < 0)
+		return r;
+	p = &s->packs[s->n - 1];
+	p->here = calloc(p->n_frames, 1);
+	p->missed = calloc(p->n_frames, 1);
+	return p->here && p->missed ? 0 : err_nomem(err);
+}
+
+const struct pack_object *pack_set_find(const struct pack_set *s, enum object_kind kind,
+					const struct digest *digest, size_t *ret_pack)
+{
+	const uint64_t *where = digest_table_find(&s->where, kind, digest);
+
+	if (!where)
+		return NULL;
+	*ret_pack = *where >> 32;
+	return &s->packs[*where >> 32].objects[*where & UINT32_MAX];
+}
+
 bool pack_set_has(const struct pack_set *s, enum object_kind kind, const struct digest *digest)
 {
 	return digest_table_find(&s->where, kind, digest) != NULL;
@@ -252,6 +301,12 @@ static struct cached *cache_slot(struct pack_cache *c, size_t pack, uint32_t fra
 	return oldest;
 }
 
+void pack_set_drop_frame(struct pack_set *s, size_t pack, uint32_t frame)
+{
+	cache_slot(s->cache, pack, frame)->used = 0;
+	s->packs[pack].here[frame] = 0;
+}
+
 static int load_frame(struct pack_set *s, size_t pack, uint32_t frame, const struct buf **ret,
 		      struct err *err)
 {
@@ -269,8 +324,15 @@ static int load_frame(struct pack_set *s, size_t pack, uint32_t frame, const str
 	return 0;
 }
 
-int pack_set_get(struct pack_set *s, enum object_kind kind, const struct digest *digest,
-		 struct buf *out, struct err *err)
+static void note_bad(struct pack_set *s, size_t pack, uint32_t frame)
+{
+	s->bad = true;
+	s->bad_pack = pack;
+	s->bad_frame = frame;
+}
+
+static int get(struct pack_set *s, enum object_kind kind, const struct digest *digest,
+	       struct buf *out, struct err *err)
 {
 	const uint64_t *where = digest_table_find(&s->where, kind, digest);
 	const struct pack_object *o;
@@ -283,18 +345,37 @@ int pack_set_get(struct pack_set *s, enum object_kind kind, const struct digest 
 	if (!where)
 		return -ENOENT;
 	p = &s->packs[*where >> 32];
-	if (p->fd < 0) {
+	o = &p->objects[*where & UINT32_MAX];
+	if (p->fd < 0 || (p->here && !p->here[o->frame])) {
 		p->wanted = true;
+		if (p->missed)
+			p->missed[o->frame] = 1;
 		return -ENODATA;
 	}
-	o = &p->objects[*where & UINT32_MAX];
 	r = load_frame(s, *where >> 32, o->frame, &frame, err);
+	if (r == -EBADMSG)
+		note_bad(s, *where >> 32, o->frame);
 	if (r < 0)
 		return err_wrap(err, r, "pack %s", digest_text(&p->digest, text));
 	have = digest_of(frame->data + o->at, o->len);
-	if (!digest_equal(&have, digest))
+	if (!digest_equal(&have, digest)) {
+		note_bad(s, *where >> 32, o->frame);
 		return err_set(err, -EBADMSG, "pack %s holds wrong bytes for a %s",
 			       digest_text(&p->digest, text), object_kind_name(kind));
+	}
 	buf_reset(out);
 	return buf_append(out, frame->data + o->at, o->len) < 0 ? err_nomem(err) : 0;
+}
+
+int pack_set_get(struct pack_set *s, enum object_kind kind, const struct digest *digest,
+		 struct buf *out, struct err *err)
+{
+	int r;
+
+	if (s->lock)
+		pthread_mutex_lock(s->lock);
+	r = get(s, kind, digest, out, err);
+	if (s->lock)
+		pthread_mutex_unlock(s->lock);
+	return r;
 }

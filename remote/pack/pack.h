@@ -11,6 +11,8 @@
  */
 #pragma once
 
+#include <pthread.h>
+
 #include "base/buf.h"
 #include "base/cleanup.h"
 #include "base/err.h"
@@ -64,6 +66,9 @@ struct pack {
 	uint64_t size;
 	int fd;      /* owned; -1: it was not brought */
 	bool wanted; /* something in it was asked for, and it was not there */
+	uint8_t
+	    *here; /* owned; for each frame: is it in the file?  NULL: all are, if there is one */
+	uint8_t *missed; /* owned; the same: was it asked for while it was not?  NULL as `here` */
 	struct pack_frame *frames;
 	struct pack_object *objects;
 	uint32_t n_frames, n_objects;
@@ -75,6 +80,10 @@ struct pack_set {
 	size_t n, cap;
 	struct digest_table where; /* kind and digest -> pack << 32 | object */
 	struct pack_cache *cache;  /* owned */
+	pthread_mutex_t *lock;     /* borrowed; pack_set_get() takes it.  NULL: one thread has it */
+	bool bad;                  /* an object was wrong; that frame, since the set began or */
+	size_t bad_pack;           /* `bad` was cleared */
+	uint32_t bad_frame;
 };
 
 /* Begins as { 0 }. */
@@ -88,14 +97,35 @@ void pack_set_done(struct pack_set *s);
 NODISCARD int pack_set_add(struct pack_set *s, const void *index, size_t len, int fd,
 			   struct err *err);
 
+/*
+ * A pack of which frames come one by one: none of them is in the file until `here` says so.  `fd`
+ * becomes the set's, as above.
+ */
+NODISCARD int pack_set_add_partial(struct pack_set *s, const void *index, size_t len, int fd,
+				   struct err *err);
+
+/* Where an object lies, and in which pack of the set; NULL: no index lists it. */
+const struct pack_object *pack_set_find(const struct pack_set *s, enum object_kind kind,
+					const struct digest *digest, size_t *ret_pack);
+
+/* The bytes of a frame of a partial pack were wrong: it is not in the file any more.  The caller has the lock. */
+void pack_set_drop_frame(struct pack_set *s, size_t pack, uint32_t frame);
+
 bool pack_set_has(const struct pack_set *s, enum object_kind kind, const struct digest *digest);
 
 /*
  * Replace `out` with an object, checked.  -ENOENT, without a sentence, if no index lists it; -ENODATA,
- * likewise, if the pack that has it is not here, and `wanted` is set; -EBADMSG.
+ * likewise, if the pack or the frame that has it is not here, and `wanted` and `missed` are set;
+ * -EBADMSG.
  */
 NODISCARD int pack_set_get(struct pack_set *s, enum object_kind kind, const struct digest *digest,
 			   struct buf *out, struct err *err);
+
+/* How many frames the pack has; 0: it is no index. */
+uint32_t pack_index_frames(const void *index, size_t len);
+
+/* Is a pack full of chunks alone, going by its index?  False also if that is none. */
+bool pack_index_is_content(const void *index, size_t len);
 
 /* The digest and the size of the pack that an index belongs to.  -EBADMSG. */
 NODISCARD int pack_index_head(const void *index, size_t len, struct digest *ret_digest,
