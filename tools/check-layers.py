@@ -65,7 +65,7 @@ MAY_USE = {
     "engine/worker": ("base", "cowfs/store", *BOTH, "engine/ask", "engine/run", "engine/transfer", "remote",
                       "remote/pack"),
     # cowfsd: many threads, never forks.
-    "engine/host": ("base", "cowfs/store", "cowfs/core", "cowfs/fuse", *SNAPSHOT, *BOTH),
+    "engine/host": ("base", "cowfs/store", "cowfs/core", "cowfs/fuse", *SNAPSHOT, "remote/pack", *BOTH),
     "engine/act": ("base", "cowfs/store", "cowfs/store/upkeep", "cowfs/core", "cowfs/fuse", "image", *SNAPSHOT,
                    "remote/pack", *BOTH, "engine/host"),
     "engine/cowfsd": ("base", "cowfs/store", *BOTH, "engine/host", "engine/act"),
@@ -109,7 +109,6 @@ BACK = {
     ("engine/experiment/inner.c", "engine/experiment/work.c"): "goes on with its arms as with any others",
     ("engine/experiment/state.c", "engine/experiment/experiment.c"): "frees a list of its nouns",
     ("engine/host/promises-keep.c", "engine/host/promises-hold.c"): "opens what is held",
-    ("engine/host/promises-run.c", "engine/host/promises.c"): "how long to wait",
     ("engine/host/promises-settle.c", "engine/host/promises.c"): "says that it settles",
     ("engine/host/promises-tell.c", "engine/host/promises.c"): "asks what is new",
     ("engine/verb/trail-path.c", "engine/verb/trail.c"): "goes back along the trail",

@@ -40,7 +40,7 @@ static const struct opt clone_opts[] = {
 	OPT_FLAG(0, "lazy", struct clone_args, lazy, "do not wait until the files are read"),
 	OPT_LIST(0, "include-mount", "PATH", struct clone_args, include,
 		 "with --root: include what is mounted there"),
-	OPT_FLAG(0, "wait", struct clone_args, wait, "return when all files are read"),
+	OPT_FLAG(0, "wait", struct clone_args, wait, "return when all files are here"),
 	OPT_FLAG(0, "skip-unreadable", struct clone_args, skip_unreadable,
 		 "leave out files that cannot be read"),
 	OPT_END,
@@ -98,8 +98,11 @@ static int print_json(const struct invocation *inv, const struct engine_clones *
 	set_strays(json_set_array(j, "warnings"), c->strays, c->n_strays);
 	if (args->root)
 		set_left_out(j, taken);
-	if (fetched->name)
-		fetched_set(json_set_object(j, "fetched"), fetched);
+	if (fetched->name) {
+		list = json_set_object(j, "fetched");
+		fetched_set(list, fetched);
+		json_set_bool(list, "complete", !c->list[0].capturing.open);
+	}
 	json_set_uint(j, "elapsed_ms", c->elapsed_ms);
 	return json_print(&doc, inv->out, err);
 }
@@ -241,7 +244,7 @@ static int prepare(struct invocation *inv, struct engine_clone_options *o,
 		r = take_machine(inv, taken, err);
 		o->from = taken->snapshot.id;
 	} else if (inv->n_words > 0) {
-		r = fetched_bring(inv, inv->words[0], fetched, err);
+		r = fetched_bring(inv, inv->words[0], !args->wait, fetched, err);
 		o->from = fetched->snapshot.id;
 		if (r == -ENOENT && !strchr(inv->words[0], '/'))
 			cmd_hint_words(inv, "clone -n", (const char *[]){ inv->words[0], NULL });
@@ -310,8 +313,8 @@ const struct command cmd_clone = {
 	.preset = clone_preset,
 	.details =
 	    "Writing in a clone changes nothing else. `Here` is the clone that holds the current\n"
-	    "directory, else the project. With REMOTE/NAME, snap first fetches the snapshot that the\n"
-	    "remote has under NAME (see `fetch`), and clones that.\n",
+	    "directory, else the project. REMOTE/NAME is what a remote has under NAME (see `fetch`):\n"
+	    "names come first, files when somebody reads them and in the background.\n",
 	.words = "[REMOTE/NAME [CLONE]]",
 	.max_words = 2,
 	.examples =

@@ -117,7 +117,8 @@ static void print_row(const struct invocation *inv, const struct widths *w,
 	if (c->expires != 0)
 		fprintf(inv->out, "  (expires %s)", clones_expiry(c, expiry));
 	if (c->capturing.open)
-		fprintf(inv->out, "  (capturing %u %%)", engine_captured_percent(&c->capturing));
+		fprintf(inv->out, "  (%s %u %%)", c->capturing.remote ? "fetching" : "capturing",
+			engine_captured_percent(&c->capturing));
 	if (c->capturing.lost > 0)
 		fprintf(inv->out, "  (%" PRIu64 " files lost)", c->capturing.lost);
 	if (c->stale.known && c->stale.paths > 0)

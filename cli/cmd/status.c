@@ -100,6 +100,16 @@ static void set_last_run(struct json j, const struct engine_runs *runs)
 	runs_set_changed(last, &runs->list[0]);
 }
 
+/* What a remote did not give when it was needed. */
+static void set_unread(struct json j, const struct engine_clone *c)
+{
+	struct json list = json_set_array(j, "unread");
+
+	for (size_t i = 0; i < c->unread.n; i++)
+		json_add_name(list, c->unread.list[i].path);
+	json_set_text(j, "stuck", c->stuck);
+}
+
 static int print_clone_json(const struct invocation *inv, const struct engine_clone *c,
 			    const struct engine_runs *runs, const struct engine_overlaps *overlaps,
 			    struct err *err)
@@ -110,6 +120,7 @@ static int print_clone_json(const struct invocation *inv, const struct engine_cl
 	clones_set_json(j, c);
 	set_changed(j, c->compared, c->added, c->modified, c->deleted, &c->changed);
 	set_stale(j, &c->stale);
+	set_unread(j, c);
 	json_set_uint(j, "used", c->used);
 	clones_set_own(j, c);
 	set_last_run(j, runs);
@@ -255,8 +266,19 @@ static void print_capturing(const struct invocation *inv, const struct engine_ca
 {
 	if (!c->open)
 		return;
-	print_field(inv, "captured");
-	fprintf(inv->out, "capturing %u %%\n", engine_captured_percent(c));
+	print_field(inv, c->remote ? "fetched" : "captured");
+	fprintf(inv->out, "%s %u %%\n", c->remote ? "fetching" : "capturing",
+		engine_captured_percent(c));
+}
+
+static void print_unread(const struct invocation *inv, const struct engine_clone *c)
+{
+	if (c->stuck) {
+		print_field(inv, "stuck");
+		fprintf(inv->out, "%s\n", c->stuck);
+	}
+	if (c->unread.n > 0)
+		print_paths(inv, "not fetched when they were needed", &c->unread, c->unread.n);
 }
 
 static void print_clone(const struct invocation *inv, const struct engine_clone *c,
@@ -303,6 +325,7 @@ static void print_clone(const struct invocation *inv, const struct engine_clone 
 	print_paths(inv, "changed here", &c->changed, c->added + c->modified + c->deleted);
 	print_paths(inv, "changed in the project", &c->stale.in_project, c->stale.paths);
 	print_lost(inv, c);
+	print_unread(inv, c);
 }
 
 static void print_project(const struct invocation *inv, const struct engine_overview *o)

@@ -18,6 +18,7 @@
 #include "cli/main/globals.h"
 #include "cli/moved.h"
 #include "cli/progress.h"
+#include "engine/api/remote.h"
 
 /* One a line, however many there are. */
 /* clang-format off */
@@ -237,6 +238,7 @@ static int run_command(struct invocation *inv, struct err *err)
 		r = engine_open(&options, &engine, err);
 		if (r < 0)
 			return r;
+		engine_fetch_resume(engine);
 	}
 	inv->engine = engine;
 	inv->progress = &progress;

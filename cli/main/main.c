@@ -8,6 +8,7 @@
 #include "cli/main/line.h"
 #include "engine/api/daemon.h"
 #include "engine/api/keeper.h"
+#include "engine/api/remote.h"
 #include "engine/api/walker.h"
 
 /*
@@ -58,6 +59,8 @@ int main(int argc, char **argv)
 		return daemon_main(argc, argv);
 	if (argc > 0 && strcmp(argv[0], KEEPER_NAME) == 0)
 		return keeper_main(argc, argv);
+	if (argc > 0 && strcmp(argv[0], FETCHER_NAME) == 0)
+		return fetcher_main(argc, argv);
 	if (argc > 0 && strcmp(argv[0], WALKER_NAME) == 0)
 		return walker_main(argc > 2 ? argv[2] : NULL);
 	fill_closed_streams();

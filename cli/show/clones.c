@@ -46,6 +46,7 @@ void clones_set_json(struct json j, const struct engine_clone *c)
 	set_allow(json_set_array(j, "allow"), c->allow);
 	json_set_bool(j, "mounted", c->mounted);
 	json_set_bool(j, "complete", !c->capturing.open);
+	json_set_bool(j, "fetching", c->capturing.open && c->capturing.remote);
 	json_set_uint(j, "captured", engine_captured_percent(&c->capturing));
 	json_set_uint(j, "lost", c->capturing.lost);
 }

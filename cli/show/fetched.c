@@ -40,14 +40,15 @@ void fetched_print(const struct invocation *inv, const struct engine_fetched *f)
 		fputs(", ", inv->out);
 	}
 	out_plural(inv->out, f->snapshot.files, "file", "files");
-	fprintf(inv->out, ", received %s, in %s\n", size_format(f->bytes_received, size),
-		duration_format(f->elapsed_ms, time));
+	fprintf(inv->out, ", received %s, in %s%s\n", size_format(f->bytes_received, size),
+		duration_format(f->elapsed_ms, time), f->lazy ? "; the rest follows" : "");
 }
 
-int fetched_bring(struct invocation *inv, const char *from, struct engine_fetched *ret,
+int fetched_bring(struct invocation *inv, const char *from, bool lazy, struct engine_fetched *ret,
 		  struct err *err)
 {
 	const struct engine_fetch_options options = { .from = from,
+						      .lazy = lazy,
 						      .watch = progress_watch(inv->progress) };
 	struct invocation aside = *inv;
 	int r = engine_fetch(inv->engine, &options, ret, err);

@@ -194,7 +194,7 @@ static const struct kind kinds[REF_KINDS + 1] = {
 		},
 	},
 	[REF_LAZY] = {
-		.version = 2,
+		.version = 3,
 		.size = sizeof(struct lazy),
 		.name = { FIELD_ID, offsetof(struct lazy, id) },
 		.root = offsetof(struct lazy, root),
@@ -206,6 +206,7 @@ static const struct kind kinds[REF_KINDS + 1] = {
 			{ FIELD_NUMBER, offsetof(struct lazy, bytes) },
 			{ FIELD_NUMBER, offsetof(struct lazy, ended) },
 			{ FIELD_NUMBER, offsetof(struct lazy, passing), 2 },
+			{ FIELD_NUMBER, offsetof(struct lazy, remote), 3 },
 		},
 	},
 };

@@ -194,6 +194,7 @@ struct lazy {
 	uint64_t files, bytes;               /* promised */
 	uint64_t ended; /* not 0: nothing is to be captured any more; the root has what was lost */
 	uint64_t passing; /* not 0: it is for clones alone, and ends with the last of them */
+	uint64_t remote;  /* not 0: a remote has the bytes; its root has which, and where */
 };
 
 void audit_done(struct audit *a);

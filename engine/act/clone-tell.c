@@ -181,9 +181,14 @@ static int tell_allowed(struct telling *t, const struct clone *c, struct engine_
 }
 
 /* A base with a git directory of the clone's own was made of what was captured; a part was captured itself. */
-static const struct catalog_id *captured_as(const struct snapshot *base)
+static const struct catalog_id *captured_as(const struct telling *t, const struct snapshot *base)
 {
-	return base->clone && !catalog_id_is_zero(&base->parent) ? &base->parent : &base->id;
+	struct engine_capturing own;
+
+	/* One that was fetched counts as a stranger's clone, and was promised itself. */
+	promises_news(t->task->host->promises, &base->id, &own);
+	return own.files == 0 && base->clone && !catalog_id_is_zero(&base->parent) ? &base->parent
+										   : &base->id;
 }
 
 /* -ENOENT if it has just been removed. */
@@ -223,7 +228,7 @@ static int tell_one(struct telling *t, const char *name, struct engine_clone *re
 	one.private = c.private;
 	one.no_xattrs = c.no_xattrs;
 	one.stale = t->stale;
-	promises_news(t->task->host->promises, captured_as(&t->base), &one.capturing);
+	promises_news(t->task->host->promises, captured_as(t, &t->base), &one.capturing);
 	r = tell_allowed(t, &c, &one, err);
 	if (r < 0)
 		return r;
@@ -357,6 +362,7 @@ int clone_status(struct task *task, const char *name, const struct engine_watch 
 {
 	CLEANUP(telling_done) struct telling t = { .task = task };
 	AUTO_FREE char *here = name ? NULL : clone_here(&task->engine);
+	const struct catalog_id *captured;
 	int r;
 
 	if (!name && !here)
@@ -365,5 +371,9 @@ int clone_status(struct task *task, const char *name, const struct engine_watch 
 	if (r < 0)
 		return r;
 	stale_tell_clone(task, &t.project, &t.base, watch, ret_clone);
-	return promises_lost(task->host->promises, captured_as(&t.base), &ret_clone->lost, err);
+	captured = captured_as(&t, &t.base);
+	r = promises_lost(task->host->promises, captured, &ret_clone->lost, err);
+	return r < 0 ? r
+		     : promises_unread(task->host->promises, captured, &ret_clone->unread,
+				       &ret_clone->stuck, err);
 }

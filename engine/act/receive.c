@@ -18,9 +18,11 @@
 #include "base/path.h"
 #include "cowfs/store/root.h"
 #include "engine/act/acts-i.h"
+#include "engine/act/receive-lazy-i.h"
 #include "engine/api/meta.h"
 #include "engine/find/moved-i.h"
 #include "engine/host/host-i.h"
+#include "engine/host/promises-i.h"
 #include "remote/pack/inbound.h"
 
 #define PACKS_MAX 4096
@@ -32,6 +34,7 @@ struct receiving {
 	struct project project;
 	bool is_new; /* the project */
 	struct pack_set packs;
+	struct receive_lazy lazy; /* unless all of it is stored now */
 	struct digests known;
 	char *dir; /* owned; where the store keeps digests */
 	struct inbound_result got;
@@ -44,6 +47,7 @@ static void receiving_done(struct receiving *r)
 	project_done(&r->project);
 	snapshot_done(&r->base);
 	pack_set_done(&r->packs);
+	receive_lazy_done(&r->lazy);
 	digests_done(&r->known);
 	free(r->dir);
 }
@@ -124,6 +128,8 @@ static int open_packs(struct receiving *v, struct err *err)
 
 	if (o->n_packs > PACKS_MAX)
 		return err_set(err, -E2BIG, "the snapshot has more than %d packs", PACKS_MAX);
+	if (o->lazy[0])
+		return receive_lazy_open(&v->lazy, v->store, o, err);
 	for (size_t i = 0; r == 0 && i < o->n_packs; i++)
 		r = add_pack(v, o->packs[i], err);
 	return r;
@@ -179,12 +185,20 @@ static int bring(struct receiving *v, struct batch *b, struct err *err)
 	r = digests_load(&v->known, v->dir, err);
 	if (r == 0)
 		r = hold_base(v, b, &o.base, err);
+	if (v->lazy.supply) {
+		receive_lazy_options(&v->lazy, &o);
+		batch_expect_passing_trees(b);
+	}
 	return r < 0 ? r : inbound_root(b, &o, &root, &v->got, err);
 }
 
 static int tell_wanted(struct receiving *v, struct engine_received *ret, struct err *err)
 {
 	ret->snapshot.message = strdup("");
+	if (v->lazy.supply)
+		return ret->snapshot.message
+			   ? supply_missed(v->lazy.supply, &ret->ranges, &ret->n_ranges, err)
+			   : err_nomem(err);
 	ret->wanted = calloc(v->packs.n, sizeof(*ret->wanted));
 	if (!ret->wanted || !ret->snapshot.message)
 		return err_nomem(err);
@@ -268,6 +282,8 @@ static int put_records(struct receiving *v, struct batch *b, struct err *err)
 		r = project_put(b, &v->project, REF_NEW, err);
 	if (r == 0)
 		r = snapshot_put(b, &v->snapshot, REF_NEW, err);
+	if (r == 0 && v->lazy.supply)
+		r = receive_lazy_put(&v->lazy, b, &v->snapshot, err);
 	if (r < 0 || !v->options->tag)
 		return r;
 	full = tag_full_name(&v->project.id, v->options->tag);
@@ -301,8 +317,8 @@ static int describe(struct receiving *v, struct engine_received *ret, struct err
 	struct err ignored = { 0 };
 	int r;
 
-	/* Slower next time, and no reason to fail what is done. */
-	if (digests_save(&v->known, v->dir, &ignored) < 0)
+	/* Slower next time, and no reason to fail what is done.  Trees with promises are replaced soon. */
+	if (!v->lazy.supply && digests_save(&v->known, v->dir, &ignored) < 0)
 		engine_warn(&v->task->engine, "%s, continuing", ignored.msg);
 	ret->registered = v->is_new;
 	ret->objects = v->got.objects;
@@ -313,8 +329,8 @@ static int describe(struct receiving *v, struct engine_received *ret, struct err
 	return r == 0 && v->options->tag ? tag_append(&ret->snapshot, v->options->tag, err) : r;
 }
 
-int receive_snapshot(struct task *task, const struct engine_receive_options *options,
-		     struct engine_received *ret, struct err *err)
+static int receive(struct task *task, const struct engine_receive_options *options,
+		   struct engine_received *ret, struct lazy *ret_lazy, struct err *err)
 {
 	CLEANUP(turn_give_p) struct turn *turn = NULL;
 	CLEANUP(receiving_done) struct receiving v = { .task = task, .options = options };
@@ -348,7 +364,38 @@ int receive_snapshot(struct task *task, const struct engine_receive_options *opt
 	}
 	if (r < 0)
 		return r;
+	if (ret_lazy && got.n_ranges == 0) {
+		*ret_lazy = v.lazy.record;
+		got.promised = v.lazy.record.files > 0;
+	}
 	*ret = got;
 	got = (struct engine_received){ 0 };
 	return 0;
+}
+
+int receive_snapshot(struct task *task, const struct engine_receive_options *options,
+		     struct engine_received *ret, struct err *err)
+{
+	if (options->lazy[0])
+		return err_set(err, -EINVAL, "a lazy fetch is received lazily");
+	return receive(task, options, ret, NULL, err);
+}
+
+int receive_lazily(struct task *task, const struct engine_receive_options *options,
+		   struct engine_received *ret, struct err *err)
+{
+	struct promises *p = task->host->promises;
+	struct lazy record = { 0 };
+	int r = promises_await_room(p, task, &options->watch, err);
+
+	if (r < 0)
+		return r;
+	if (!promises_may_begin(p))
+		return err_set(err, -EBUSY, "a command needs all states to be complete");
+	r = receive(task, options, ret, &record, err);
+	if (r >= 0 && record.files > 0)
+		promises_begin(p, &record, NULL);
+	else
+		promises_give_up(p);
+	return r;
 }

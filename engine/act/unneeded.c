@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/log.h"
 #include "base/vec.h"
@@ -12,18 +13,43 @@
 struct catalog_id unneeded_of(struct host *h, const struct clone *c)
 {
 	CLEANUP(snapshot_done) struct snapshot base = { 0 };
+	struct engine_capturing news;
 	struct err ignored = { 0 };
 
 	if (!promises_open(h->promises) || snapshot_get(h->store, &c->base, &base, &ignored) < 0)
 		return (struct catalog_id){ 0 };
+	promises_news(h->promises, &base.id, &news);
 	/* A base with a git directory of the clone's own was made of what was captured. */
-	return base.clone ? base.parent : base.id;
+	return base.clone && !news.open ? base.parent : base.id;
+}
+
+/* The tag that a fetch gave to its snapshot, which goes with that; owned.  NULL: there is none. */
+static char *tag_of(struct host *h, const struct lazy *l)
+{
+	CLEANUP(snapshot_done) struct snapshot s = { 0 };
+	struct err ignored = { 0 };
+
+	if (l->remote == 0 || snapshot_get(h->store, &l->snapshot, &s, &ignored) < 0 || !s.clone)
+		return NULL;
+	return tag_full_name(&s.project, s.clone);
+}
+
+/* It may name another snapshot by now. */
+static int delete_tag(struct batch *b, const struct lazy *l, const char *name, struct err *err)
+{
+	CLEANUP(tag_done) struct tag tag = { 0 };
+	int r = tag_get(batch_store(b), name, &tag, err);
+
+	if (r < 0 || !catalog_id_same(&tag.snapshot, &l->snapshot))
+		return r == -ENOENT ? 0 : r;
+	return ref_delete(b, REF_TAG, name, strlen(name), err);
 }
 
 /* host->snapshots held for writing.  1 if it is gone.  Whoever halts it resumes it, and nobody else does. */
 static int end_locked(struct host *h, const struct lazy *l, bool *ret_halted, struct err *err)
 {
-	CLEANUP(forget_done) struct forget f = { .capture = l };
+	AUTO_FREE char *tag = tag_of(h, l);
+	CLEANUP(forget_done) struct forget f = { .capture = l, .tag = tag };
 	CLEANUP(batch_end_p) struct batch *b = NULL;
 	uint64_t unused;
 	int r = forget_add_id(&f, h->store, &l->snapshot, err);
@@ -35,6 +61,8 @@ static int end_locked(struct host *h, const struct lazy *l, bool *ret_halted, st
 	*ret_halted = true;
 	r = batch_begin(h->store, &b, err);
 	r = r < 0 ? r : forget_put(&f, b, &unused, err);
+	if (r >= 0 && tag)
+		r = delete_tag(b, l, tag, err);
 	r = r < 0 ? r : lazy_delete(b, &l->id, err);
 	r = r < 0 ? r : batch_commit(b, BATCH_SAFE, err);
 	return r < 0 ? r : 1;

@@ -31,6 +31,8 @@ void engine_clone_done(struct engine_clone *c)
 	free(c->via);
 	engine_paths_done(&c->changed);
 	engine_paths_done(&c->lost);
+	engine_paths_done(&c->unread);
+	free(c->stuck);
 	engine_paths_done(&c->stale.in_project);
 	*c = (struct engine_clone){ 0 };
 }

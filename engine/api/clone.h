@@ -49,6 +49,7 @@ struct engine_capturing {
 	uint64_t files, bytes;     /* all; 0: there were none, or nothing is left to tell */
 	uint64_t done, done_bytes; /* read, or lost */
 	uint64_t lost;             /* changed in the project before they were read */
+	bool remote;               /* a remote has them */
 };
 
 unsigned engine_captured_percent(const struct engine_capturing *c); /* 100 only at the end */
@@ -77,6 +78,9 @@ struct engine_clone {
 	struct engine_capturing capturing;
 	struct engine_paths changed; /* since the base; of a status alone */
 	struct engine_paths lost;    /* of the base; of a status alone */
+	struct engine_paths
+	    unread;  /* of the base: needed, and a remote did not give them; the same */
+	char *stuck; /* why no more of it comes; NULL: it does; the same */
 };
 
 void engine_clone_done(struct engine_clone *c);

@@ -50,6 +50,7 @@ void engine_received_done(struct engine_received *r)
 	for (size_t i = 0; i < r->n_wanted; i++)
 		free(r->wanted[i]);
 	free(r->wanted);
+	free(r->ranges);
 	free(r->project);
 	engine_snapshot_done(&r->snapshot);
 	*r = (struct engine_received){ 0 };

@@ -101,6 +101,7 @@ struct engine_fetch_options {
 	const char *base_manifest, *base_snapshot;
 	uint64_t rate;
 	uint64_t jobs;
+	bool lazy; /* return when names and attributes are here, if that is sooner */
 	struct engine_watch watch;
 };
 
@@ -113,6 +114,7 @@ struct engine_fetched {
 	char *project;   /* owned; its path */
 	bool registered; /* the project is new to the store */
 	bool same;       /* it was here already */
+	bool lazy;       /* its bytes come later */
 	uint64_t bytes_received, packs_received, packs, objects;
 	uint64_t elapsed_ms;
 };
@@ -202,8 +204,19 @@ NODISCARD int engine_remote_gc(struct engine *e, const struct engine_remote_gc_o
 /* Where the command line leaves packs for cowfsd, in the store's directory: HEX.index and HEX.pack. */
 #define ENGINE_INCOMING "remote/incoming"
 
+/* Of a snapshot whose bytes come later: here, in a directory named by the id of the fetch. */
+#define ENGINE_LAZY_DIR "remote/lazy"
+
+/* Bytes of a pack: whole frames. */
+struct engine_range {
+	char pack[65]; /* digest, in hex; "": none */
+	uint64_t at, len;
+	uint64_t frame, frames; /* the first of them, and how many */
+};
+
 struct engine_receive_options {
-	char **packs; /* owned; digests, in hex, of all that the snapshot needs */
+	char lazy[ENGINE_ID_SIZE]; /* the id of a lazy fetch; "": all of it is to be stored now */
+	char **packs;              /* owned; digests, in hex, of all that the snapshot needs */
 	size_t n_packs;
 	const char *root;    /* digest, in hex */
 	const char *base;    /* a snapshot here that is like it; NULL: none */
@@ -221,6 +234,9 @@ struct engine_received {
 	char **
 	    wanted; /* owned; packs that it needs and that are not there: then there is no snapshot */
 	size_t n_wanted;
+	struct engine_range *ranges; /* owned; the same of a lazy fetch */
+	size_t n_ranges;
+	bool promised; /* some of its bytes are still to come */
 	uint64_t objects;
 };
 
@@ -228,3 +244,32 @@ void engine_received_done(struct engine_received *r);
 
 NODISCARD int engine_receive(struct engine *e, const struct engine_receive_options *options,
 			     struct engine_received *ret, struct err *err);
+
+/* The same for a lazy fetch.  -EBUSY if none may begin now: somebody needs all states to be complete. */
+NODISCARD int engine_receive_lazily(struct engine *e, const struct engine_receive_options *options,
+				    struct engine_received *ret, struct err *err);
+
+/* A process that brings what a lazy fetch promised reports, and asks what to bring next. */
+struct engine_supply_options {
+	char id[ENGINE_ID_SIZE];
+	uint64_t process;         /* a number of its own; not 0 */
+	bool first;               /* no other process brings anything */
+	bool idle;                /* it only reports */
+	bool wanted_only;         /* only what somebody waits for */
+	uint64_t most;            /* bytes of anything else */
+	struct engine_range done; /* what it was told last; none at first */
+	const char *why;          /* why that did not come; NULL: it did */
+};
+
+struct engine_supply {
+	bool over;    /* nothing is to be brought any more */
+	bool unknown; /* because there is no such fetch, and was none */
+	struct engine_range range;
+};
+
+/* Go on with lazy fetches that nobody works at.  What fails is logged. */
+void engine_fetch_resume(struct engine *e);
+
+/* The program's name as argv[0] of such a process, and what that does: argv[1] is the store, [2] the id. */
+#define FETCHER_NAME "snap-fetch"
+int fetcher_main(int argc, char **argv);

@@ -28,6 +28,7 @@ static const struct verb {
 	serve_fn *serve;
 	bool beside;  /* does not wait for lazy captures to end (promises-i.h) */
 	bool despite; /* waits, but not for one that cannot go on */
+	bool aside;   /* nothing is lost if cowfsd ends meanwhile, so it does not count as work */
 } verbs[] = {
 	{ VERB_TAKE, serve_take, true },
 	{ VERB_GC, serve_gc, .despite = true },
@@ -50,6 +51,8 @@ static const struct verb {
 	{ VERB_OVERLAPS, serve_overlaps },
 	{ VERB_REBASE, serve_rebase },
 	{ VERB_RECEIVE, serve_receive },
+	{ VERB_RECEIVE_LAZILY, serve_receive_lazily, true }, /* it waits itself */
+	{ VERB_SUPPLY, serve_supply, true, .aside = true },
 	{ VERB_RESOLVE, serve_resolve },
 	{ VERB_QUESTION, serve_question, true },
 	{ VERB_QUESTIONS, serve_questions, true },
@@ -368,6 +371,10 @@ static int act(struct connection *c, const char *name, struct json question, str
 		return r;
 	/* A quick answer needs no progress report. */
 	c->reported = engine_clock_ms();
+	if (verb->aside) {
+		act_end(c->server);
+		return serve(verb, &task, &watch, options, answer, err);
+	}
 	send_notice(c);
 	r = serve(verb, &task, &watch, options, answer, err);
 	if (r == -EBADMSG)

@@ -52,7 +52,7 @@ serve_fn serve_metrics;
 serve_fn serve_question, serve_questions, serve_answer;
 
 /* serve-remote.c */
-serve_fn serve_receive;
+serve_fn serve_receive, serve_receive_lazily, serve_supply;
 /* serve-stage.c */
 serve_fn serve_stage, serve_stage_root, serve_stage_end, serve_stage_settle, serve_stage_stay;
 

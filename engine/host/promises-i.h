@@ -24,6 +24,8 @@ struct task;
 struct lease_trial;
 struct promises;
 struct signatures;
+struct engine_supply_options;
+struct engine_supply;
 
 NODISCARD int promises_new(struct host *h, struct promises **ret, struct err *err);
 void promises_end(struct promises *p);  /* no thread is left; what is needed is still kept */
@@ -49,6 +51,10 @@ bool promises_may_begin(struct promises *p);
 
 /* An empty record in the batch of the capture's snapshot. */
 NODISCARD int promises_put(struct batch *b, struct lazy *record, struct err *err);
+
+/* The same for a lazy fetch: what its promises stand for, and where that is (promising-i.h). */
+NODISCARD int promises_put_remote(struct batch *b, struct lazy *record, const struct buf *promised,
+				  const struct buf *source, struct err *err);
 
 /* capture_options.lease and hold; `ctx` is a struct promises, and the capture may promise bytes. */
 NODISCARD int promises_lease(void *ctx, int fd, struct lease_trial *ret);
@@ -76,6 +82,14 @@ NODISCARD int promises_keep(const struct object_id *promise, struct content *ret
 /* layers_source.peek; the same. */
 NODISCARD ssize_t promises_peek(const struct object_id *promise, uint64_t off, void *data,
 				size_t len, void *ctx);
+
+/* For the process that brings what a lazy fetch promised. */
+NODISCARD int promises_supply(struct promises *p, const struct engine_supply_options *o,
+			      struct engine_supply *ret, struct err *err);
+
+/* What a lazy fetch should have brought when somebody needed it, by path, and why nothing comes; owned. */
+NODISCARD int promises_unread(struct promises *p, const struct catalog_id *snapshot,
+			      struct engine_paths *ret, char **ret_why, struct err *err);
 
 /*
  * Wait until nothing is promised that could be kept, and let no capture promise anything until

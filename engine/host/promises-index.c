@@ -64,6 +64,7 @@ void promising_free(struct promising *p)
 	if (!p)
 		return;
 	index_clear(p);
+	promising_close_remote(p);
 	pthread_mutex_destroy(&p->saving);
 	signatures_free(p->signatures);
 	free(p->dir);
@@ -245,6 +246,11 @@ static int load_one(struct promising *p, const struct tree_entry *e, struct err 
 	return load_lost(one, e, err);
 }
 
+static bool is_named(const struct tree_entry *e, const char *name)
+{
+	return e->name_len == strlen(name) && memcmp(e->name, name, e->name_len) == 0;
+}
+
 static int load_done(struct promising *p, struct err *err)
 {
 	CLEANUP(tree_iter_free_p) struct tree_iter *it = NULL;
@@ -258,7 +264,8 @@ static int load_done(struct promising *p, struct err *err)
 		return r;
 	r = tree_iter_new(s, &root.top.id, &it, err);
 	while (r >= 0 && (r = tree_iter_next(it, &e, err)) > 0)
-		r = load_one(p, &e, err);
+		if (!is_named(&e, PROMISED_NAME) && !is_named(&e, SOURCE_NAME))
+			r = load_one(p, &e, err);
 	return r < 0 ? r : 0;
 }
 
@@ -281,7 +288,8 @@ static int make_list(struct promising *p, struct err *err)
 	p->list = calloc(p->by_id.n + 1, sizeof(struct promise *));
 	if (!p->list)
 		return err_nomem(err);
-	promising_hold(p);
+	if (!p->record.remote)
+		promising_hold(p);
 	for (size_t pos = 0; (one = map_next(&p->by_id, &pos));) {
 		p->list[p->n++] = one;
 		if (one->state == PROMISE_OPEN)
@@ -322,5 +330,7 @@ int promising_index(struct promising *p, struct err *err)
 		return r;
 	r = p->record.ended ? 0 : add_promised(p, err);
 	r = r < 0 ? r : load_done(p, err);
+	if (r >= 0 && p->record.remote && !p->record.ended)
+		r = promising_load_remote(p, err);
 	return r < 0 ? r : make_list(p, err);
 }

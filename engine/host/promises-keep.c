@@ -133,7 +133,8 @@ static int keep_locked(struct promises *p, const struct object_id *id, struct co
 			p->wanted--;
 			break;
 		case PROMISE_OPEN:
-			r = keep_alone(c, one, err);
+			r = c->record.remote ? promising_await(c, one, err)
+					     : keep_alone(c, one, err);
 			if (r < 0)
 				return r;
 		}

@@ -60,6 +60,36 @@ static ssize_t read_by_path(struct promises *p, const struct peeked_file *f,
 			 len);
 }
 
+/* 0: no remote has it.  If the bytes do not come, whoever needs the file is told why by promises_keep(). */
+static ssize_t peek_remote(struct promises *p, const struct object_id *id, uint64_t off, void *data,
+			   size_t len)
+{
+	const struct object_ref key = { .id = *id, .kind = OBJECT_CHUNK };
+	struct promise *one = NULL;
+	struct err ignored = { 0 };
+	struct promising *c;
+	ssize_t n = 0;
+
+	pthread_mutex_lock(&p->lock);
+	for (c = p->first; c && !one; c = one ? c : c->after)
+		if (c->record.remote && c->indexed && promising_is_open(c))
+			one = map_get(&c->by_id, &key);
+	if (one && (one->state == PROMISE_KEPT || !c->supply))
+		n = -EAGAIN;
+	if (one && n == 0) {
+		c->in_use++;
+		pthread_mutex_unlock(&p->lock);
+		n = supply_read(c->supply, promise_file(c, one), off, data, len, &ignored);
+		pthread_mutex_lock(&p->lock);
+		c->in_use--;
+		one->unread |= n < 0;
+		n = n > 0 ? n : -EAGAIN;
+		pthread_cond_broadcast(&p->changed);
+	}
+	pthread_mutex_unlock(&p->lock);
+	return n;
+}
+
 ssize_t promises_peek(const struct object_id *promise, uint64_t off, void *data, size_t len,
 		      void *ctx)
 {
@@ -68,6 +98,9 @@ ssize_t promises_peek(const struct object_id *promise, uint64_t off, void *data,
 	AUTO_CLOSE int held = -1;
 	ssize_t n = 0;
 
+	n = peek_remote(p, promise, off, data, len);
+	if (n != 0)
+		return n;
 	if (!find(p, promise, &f))
 		return -EAGAIN;
 	held = promises_open_held(p, promise);

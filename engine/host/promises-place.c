@@ -95,7 +95,7 @@ int promising_find_top(struct promising *p, struct err *err)
 	free(p->dir);
 	p->dir = TAKE_PTR(dir);
 	pthread_mutex_unlock(&p->all->lock);
-	if (r >= 0 && !p->record.ended)
+	if (r >= 0 && !p->record.ended && !p->record.remote)
 		return open_top(p, &project, err);
 	p->absent = false;
 	return 0;

@@ -43,9 +43,10 @@ size_t promising_group_max(void)
 	return getenv("SNAPCOW_LAZY_PAUSE") ? 1 : GROUP_FILES;
 }
 
-unsigned promising_readers(void)
+/* A lazy fetch has one: what it notes of digests is not shared. */
+unsigned promising_readers(bool remote)
 {
-	const unsigned n = getenv("SNAPCOW_LAZY_PAUSE") ? 1 : sys_processors();
+	const unsigned n = remote || getenv("SNAPCOW_LAZY_PAUSE") ? 1 : sys_processors();
 
 	return n < READERS_MAX ? n : READERS_MAX;
 }
@@ -53,6 +54,8 @@ unsigned promising_readers(void)
 /* lock held; NULL: none is open */
 static struct promise *next_open(struct promising *c)
 {
+	if (c->record.remote)
+		return promising_next_here(c);
 	while (c->next < c->n && c->list[c->next]->state != PROMISE_OPEN)
 		c->next++;
 	if (c->next < c->n)
@@ -118,8 +121,11 @@ static int read_group(struct promising *c, struct batch *b, struct group *g, str
 		if (!one)
 			break;
 		one->state = PROMISE_BUSY;
+		if (c->n_wanted > 0)
+			pthread_cond_broadcast(&p->changed); /* somebody may wait for this one */
 		pthread_mutex_unlock(&p->lock);
-		r = promising_read_one(c, k, one, err);
+		r = c->record.remote ? promising_fetch_one(c, b, one, err)
+				     : promising_read_one(c, k, one, err);
 		pthread_mutex_lock(&p->lock);
 		if (r < 0) {
 			one->state = PROMISE_OPEN;
@@ -129,7 +135,7 @@ static int read_group(struct promising *c, struct batch *b, struct group *g, str
 		g->bytes += one->size;
 	}
 	pthread_mutex_unlock(&p->lock);
-	return r;
+	return r == -EAGAIN && c->record.remote ? 0 : r; /* it comes again */
 }
 
 static void take_back(struct promising *c, struct group *g)
@@ -263,6 +269,24 @@ static int read_all(struct promising *c, struct err *err)
 	return r;
 }
 
+/* Store what has come, and wait for more. */
+static int fetch_some(struct promising *c, struct err *err)
+{
+	struct promises *p = c->all;
+	int r = c->supply ? 0 : promising_open_supply(c, err);
+
+	if (r < 0 && r != -ENODATA)
+		return r;
+	r = read_all(c, err);
+	pthread_mutex_lock(&p->lock);
+	if (r < 0)
+		c->completed = UINT64_MAX; /* a large file that failed is tried again */
+	else if (c->done < c->n && !is_over(c))
+		r = promising_await_news(c, err);
+	pthread_mutex_unlock(&p->lock);
+	return r;
+}
+
 /* The lock is free.  1 if the capture has ended. */
 static int go_on(struct promising *c, struct err *err)
 {
@@ -282,6 +306,8 @@ static int go_on(struct promising *c, struct err *err)
 		r = promising_settle(c, err);
 		return r < 0 ? r : 1;
 	}
+	if (c->record.remote)
+		return fetch_some(c, err);
 	r = c->absent ? promising_find_top(c, err) : 0;
 	return r < 0 ? r : read_all(c, err);
 }
@@ -323,7 +349,8 @@ static void drop(struct promising *c)
 {
 	while (c->in_use > 0)
 		pthread_cond_wait(&c->all->changed, &c->all->lock);
-	log_info("'%s' is not captured any further: nobody needs it", c->dir ? c->dir : "?");
+	log_info("'%s' is not %s any further: nobody needs it", promising_name(c),
+		 c->from ? "fetched" : "captured");
 	c->lost = 0;
 	for (size_t i = 0; i < c->n; i++)
 		c->list[i]->state = PROMISE_OPEN;
@@ -340,8 +367,8 @@ void *promising_run(void *arg)
 	r = step(c, &err);
 	for (;;) {
 		if (r < 0 && c->stuck.code == 0 && r != -ECANCELED)
-			log_warn("capturing '%s': %s, trying again", c->dir ? c->dir : "?",
-				 err.msg);
+			log_warn("%s '%s': %s, trying again", c->from ? "fetching" : "capturing",
+				 promising_name(c), err.msg);
 		c->stuck = r < 0 ? err : (struct err){ 0 };
 		pthread_cond_broadcast(&p->changed);
 		if (p->ending || r > 0)
@@ -356,13 +383,16 @@ void *promising_run(void *arg)
 	if (r > 0 && c->unneeded)
 		drop(c);
 	else if (r > 0)
-		log_info("'%s' is captured: %llu files, %llu of them lost", c->dir,
-			 (unsigned long long)c->n, (unsigned long long)c->lost);
+		log_info("'%s' is %s: %llu files, %llu of them lost", promising_name(c),
+			 c->from ? "fetched" : "captured", (unsigned long long)c->n,
+			 (unsigned long long)c->lost);
 	c->ended = r > 0;
 	if (c->ended)
 		promising_forget_kept(c);
 	pthread_cond_broadcast(&p->changed);
 	pthread_mutex_unlock(&p->lock);
+	if (c->ended && c->record.remote)
+		promising_end_remote(c);
 	promises_hold_no_more(p, false);
 	return NULL;
 }

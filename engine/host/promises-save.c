@@ -83,6 +83,35 @@ static int put_some(struct batch *b, struct promise *const *list, size_t n, stru
 	return r < 0 ? r : put_root(b, &tree, &below, ret, err);
 }
 
+/* A file in the tree of a record, beside what was done. */
+static int add_file(struct tree_builder *t, struct batch *b, const char *name,
+		    const struct buf *bytes, struct err *err)
+{
+	struct tree_entry e = { .name = name, .name_len = strlen(name), .mode = S_IFREG | 0600 };
+	struct content content;
+	int r = content_put(b, bytes->data, bytes->len, &content, err);
+
+	if (r < 0)
+		return r;
+	tree_entry_set_content(&e, &content);
+	return tree_builder_add(t, &e, err);
+}
+
+int promises_put_remote(struct batch *b, struct lazy *record, const struct buf *promised,
+			const struct buf *source, struct err *err)
+{
+	CLEANUP(tree_builder_free_p) struct tree_builder *t = NULL;
+	struct tree_summary below;
+	struct object_id tree;
+	int r = tree_builder_new(b, &t, err);
+
+	r = r < 0 ? r : add_file(t, b, PROMISED_NAME, promised, err);
+	r = r < 0 ? r : add_file(t, b, SOURCE_NAME, source, err);
+	r = r < 0 ? r : tree_builder_finish(t, &tree, &below, err);
+	r = r < 0 ? r : put_root(b, &tree, &below, &record->root, err);
+	return r < 0 ? r : lazy_put(b, record, REF_NEW, err);
+}
+
 int promises_put(struct batch *b, struct lazy *record, struct err *err)
 {
 	int r = put_some(b, NULL, 0, &record->root, err);

@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/lock.h"
@@ -16,18 +15,6 @@
 #define TELL_MS 100
 #define OPEN_MAX \
 	4 /* captures under way before another one waits: each has its list of files in memory */
-
-/* lock held */
-void promises_wait_ms(struct promises *p, unsigned ms)
-{
-	struct timespec until;
-
-	clock_gettime(CLOCK_REALTIME, &until);
-	until.tv_nsec += (long)(ms % 1000) * 1000000;
-	until.tv_sec += ms / 1000 + until.tv_nsec / 1000000000;
-	until.tv_nsec %= 1000000000;
-	pthread_cond_timedwait(&p->changed, &p->lock, &until);
-}
 
 /* --- beginning and end -------------------------------------------------------------------- */
 
@@ -68,6 +55,10 @@ void promises_free(struct promises *p)
 		return;
 	promises_end(p);
 	while ((c = p->first)) {
+		pthread_mutex_lock(&p->lock);
+		while (c->in_use > 0)
+			pthread_cond_wait(&p->changed, &p->lock);
+		pthread_mutex_unlock(&p->lock);
 		p->first = c->after;
 		promising_free(c);
 	}
@@ -83,7 +74,7 @@ static void reap(struct promises *p)
 
 	pthread_mutex_lock(&p->lock);
 	while (!p->ending && (c = *at)) {
-		if (!c->ended || c->lost > 0) {
+		if (!c->ended || c->lost > 0 || c->in_use > 0) {
 			at = &c->after;
 			continue;
 		}
@@ -163,7 +154,7 @@ static int start(struct promises *p, const struct lazy *record, struct signature
 	c->recovered = recovered;
 	c->top = -1;
 	c->group_max = promising_group_max();
-	c->n_readers = promising_readers();
+	c->n_readers = promising_readers(record->remote != 0);
 	pthread_mutex_init(&c->saving, NULL);
 	c->by_id = MAP_INIT(object_ref_hash, object_ref_equal);
 	c->ended = record->ended != 0;
@@ -227,6 +218,8 @@ int promises_recover(struct promises *p, struct err *err)
 	CLEANUP(batch_end_p) struct batch *b = NULL;
 	int r = lazy_each(p->host->store, recover_one, &u, err);
 
+	if (r >= 0)
+		promises_sweep_incoming(p);
 	if (r < 0 || u.n == 0)
 		return r;
 	r = batch_begin(p->host->store, &b, err);
@@ -360,7 +353,7 @@ static int tell(struct promises *p, const struct promising *c, const struct task
 		const struct engine_watch *watch, struct err *err)
 {
 	const struct engine_progress now = {
-		.doing = "capturing",
+		.doing = c && c->record.remote ? "fetching" : "capturing",
 		.done = c ? c->done : 0,
 		.total = c ? c->n : 0,
 		.files = c ? c->done : 0,
@@ -386,6 +379,17 @@ static size_t count_open(const struct promises *p)
 	return n;
 }
 
+/* lock held */
+static int say_stuck(const struct promising *c, struct err *err)
+{
+	if (c->record.remote)
+		return err_wrap(err, c->stuck.code,
+				"'%s' is not fetched yet ('rm' of its clones gives it up)",
+				promising_name(c));
+	return err_wrap(err, c->stuck.code, "'%s' is not captured yet",
+			c->dir ? c->dir : "a project");
+}
+
 static int wait_locked(struct promises *p, const struct task *task,
 		       const struct engine_watch *watch, bool despite, size_t most, struct err *err)
 {
@@ -402,8 +406,7 @@ static int wait_locked(struct promises *p, const struct task *task,
 			break;
 		if (c && c->stuck.code < 0) {
 			*err = c->stuck;
-			return err_wrap(err, c->stuck.code, "'%s' is not captured yet",
-					c->dir ? c->dir : "a project");
+			return say_stuck(c, err);
 		}
 		r = tell(p, c, task, watch, err);
 		if (r < 0)
@@ -471,6 +474,7 @@ struct engine_capturing promising_news(const struct promising *c)
 		.done = c->ended ? c->record.files : c->done,
 		.done_bytes = c->ended ? c->record.bytes : c->done_bytes,
 		.lost = c->lost,
+		.remote = c->record.remote != 0,
 	};
 }
 

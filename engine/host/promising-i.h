@@ -5,10 +5,12 @@
 
 #include <pthread.h>
 #include <stdatomic.h>
+#include <time.h>
 
 #include "base/map.h"
 #include "cowfs/store/cache.h"
 #include "engine/host/promises-i.h"
+#include "engine/host/supply-i.h"
 #include "snapshot/capture/keep.h"
 #include "snapshot/capture/signatures.h"
 
@@ -23,7 +25,9 @@ struct promise {
 	struct object_ref what; /* its key; the kind means nothing */
 	char *path;             /* owned; from the top of the project; NULL: not known any more */
 	uint64_t size;
-	bool held; /* when the list was made */
+	bool held;     /* when the list was made */
+	bool unread;   /* somebody needed it, and it could not be fetched */
+	uint32_t file; /* if a remote has it: one more than its place in promising.files */
 	enum promise_state state;
 	struct content content; /* if it is kept; set while it is busy */
 	char *why;              /* owned; if it is lost; the same */
@@ -45,14 +49,27 @@ struct promising {
 	struct signatures
 	    *signatures; /* owned; of its thread alone; with promises, until it ends; or NULL */
 
+	/* Of one whose bytes a remote has (promises-remote.c); set by its thread, `supply` under the lock. */
+	struct supply *supply;     /* owned; NULL: an index has not come yet */
+	struct supply_file *files; /* owned; what the promises stand for */
+	size_t n_files;
+	struct digests known; /* of its thread alone */
+	char **packs;         /* owned; digests, in hex */
+	size_t n_packs;
+	char *from;         /* owned; what people call it: REMOTE/NAME */
+	uint64_t completed; /* packs that were, when large files were last looked for */
+
 	/* Taken without all->lock; a lease is never waited for while it is held. */
 	pthread_mutex_t saving;
 	struct cache *cache; /* owned; of the record's tree */
 	uint64_t saved;      /* names in that */
 
 	/* Guarded by all->lock. */
-	char *dir;                       /* owned; the project's */
-	size_t next;                     /* of the list, to be read */
+	char *dir;               /* owned; the project's */
+	size_t next;             /* of the list, to be read */
+	struct promise **wanted; /* owned; of a remote one: somebody waits for them */
+	size_t n_wanted, cap_wanted;
+	bool wants_due, large_due; /* look for those, or for large files, that are here by now */
 	uint64_t done, done_bytes, lost; /* captured or lost; lost files */
 	unsigned told;                   /* percent, when that was last said (promises-tell.c) */
 	uint64_t told_ms;                /* engine_clock_ms() then; 0: never */
@@ -61,7 +78,7 @@ struct promising {
 	bool halted;         /* whoever has read some of it waits before that is stored */
 	bool unneeded;       /* its record is gone: nothing more is read or stored, and it ends */
 	unsigned saving_now; /* commits under way */
-	unsigned in_use;     /* callers that keep a promise of it for themselves */
+	unsigned in_use;     /* callers that keep a promise of it for themselves, or supply it */
 	struct err stuck;    /* why it cannot go on; its code 0: it can */
 	pthread_t thread;
 	bool started;
@@ -91,9 +108,33 @@ static inline bool promising_is_open(const struct promising *c)
 	return !c->ended && !c->unneeded;
 }
 
+/* What the promise of a remote one stands for. */
+static inline const struct supply_file *promise_file(const struct promising *c,
+						     const struct promise *one)
+{
+	return &c->files[one->file - 1];
+}
+
+/* What people call it. */
+static inline const char *promising_name(const struct promising *c)
+{
+	return c->from ? c->from : c->dir ? c->dir : "?";
+}
+
+/* lock held */
+static inline void promises_wait_ms(struct promises *p, unsigned ms)
+{
+	struct timespec until;
+
+	clock_gettime(CLOCK_REALTIME, &until);
+	until.tv_nsec += (long)(ms % 1000) * 1000000;
+	until.tv_sec += ms / 1000 + until.tv_nsec / 1000000000;
+	until.tv_nsec %= 1000000000;
+	pthread_cond_timedwait(&p->changed, &p->lock, &until);
+}
+
 /* --- promises.c --- */
 
-void promises_wait_ms(struct promises *p, unsigned ms);            /* lock held */
 struct engine_capturing promising_news(const struct promising *c); /* lock held */
 
 /* --- promises-hold.c --- */
@@ -119,7 +160,7 @@ void promising_mark_done(struct promising *c, struct promise *one); /* lock held
 
 void *promising_run(void *promising); /* a thread's own, until all is done or p->ending */
 size_t promising_group_max(void);
-unsigned promising_readers(void);
+unsigned promising_readers(bool remote);
 
 /* --- promises-tell.c --- */
 
@@ -141,6 +182,34 @@ NODISCARD int promising_find_top(struct promising *p, struct err *err);
 int promising_is_absent(const struct promising *p, struct err *err); /* the failure */
 void promising_forget_kept(struct promising *p); /* only what was lost is of interest now */
 void promising_free(struct promising *p);
+
+/* --- promises-remote.c --- */
+
+/* Names in the tree of the record of a remote one, behind those of what was done. */
+#define PROMISED_NAME "promised" /* 40 bytes for each: its kind and size, its SHA-256 */
+#define SOURCE_NAME   "source" /* where it comes from; also a file in the directory of the fetch */
+
+/* What its promises stand for; once they are in the map. */
+NODISCARD int promising_load_remote(struct promising *c, struct err *err);
+/* Open the supply and put the list in its order.  -ENODATA if an index has not come yet. */
+NODISCARD int promising_open_supply(struct promising *c, struct err *err);
+void promising_close_remote(struct promising *c);
+/* Directories of fetches that nobody knows go: a command died. */
+void promises_sweep_incoming(struct promises *p);
+/* It has ended: what came for it goes, and the digests that were seen are left for the next push. */
+void promising_end_remote(struct promising *c);
+
+/* --- promises-fetch.c --- */
+
+/* lock held; one that is here and not yet stored, or NULL */
+struct promise *promising_next_here(struct promising *c);
+/* The caller has it busy.  0, or -EAGAIN: not all of it is here after all; or a failure. */
+NODISCARD int promising_fetch_one(struct promising *c, struct batch *b, struct promise *one,
+				  struct err *err);
+/* lock held, but while it waits for another thread to store it.  0 if its state has changed. */
+NODISCARD int promising_await(struct promising *c, struct promise *one, struct err *err);
+/* lock held, but while it waits; 0, or why nothing comes */
+NODISCARD int promising_await_news(struct promising *c, struct err *err);
 
 /* --- promises-save.c --- */
 

@@ -21,35 +21,8 @@
 #include "base/sys.h"
 #include "base/text.h"
 #include "engine/api/meta.h"
-#include "engine/transfer/sealing-i.h"
-#include "engine/transfer/signers-i.h"
+#include "engine/transfer/fetching-i.h"
 #include "remote/pack/pack.h"
-
-#define ROUNDS_MAX 64 /* of asking cowfsd what else it needs */
-
-struct fetching {
-	struct engine *e;
-	const struct engine_fetch_options *options;
-	struct target target;
-	struct connections lines;
-	struct depot *depot; /* the first of them */
-	struct manifest manifest;
-	struct manifest_snapshot told;
-	struct digest digest; /* of the manifest */
-	struct manifest have; /* of the snapshot that we have; no packs: of none */
-	struct signers signers;
-	struct sealing sealing;
-	struct digest *plain; /* owned; of each pack: its digest as cowfsd knows it */
-	char *signer;         /* owned */
-	struct seen seen;
-	bool has_seen;
-	int dir, lock; /* of the directory where packs come to */
-	char *tag;     /* owned */
-	char *meta;    /* owned; labels */
-	struct strlist packs;
-	struct meter meter;
-	uint64_t n_brought;
-};
 
 static void fetching_done(struct fetching *f)
 {
@@ -70,15 +43,6 @@ static void fetching_done(struct fetching *f)
 }
 
 /* --- the directory ------------------------------------------------------------------------ */
-
-static const char *file_name(const struct digest *d, const char *end,
-			     char name[SHA256_HEX_SIZE + 8])
-{
-	char hex[SHA256_HEX_SIZE];
-
-	snprintf(name, SHA256_HEX_SIZE + 8, "%s.%s", hex_encode(d->b, sizeof(d->b), hex), end);
-	return name;
-}
 
 /* Only one fetch at a time uses it. */
 static int open_incoming(struct fetching *f, struct err *err)
@@ -110,7 +74,7 @@ static bool is_ours(const struct fetching *f, const char *name)
 	for (size_t i = 0; i < f->manifest.n; i++) {
 		const struct digest *d = &f->manifest.packs[i].pack.digest;
 
-		if (strncmp(name, file_name(d, "", own), SHA256_HEX_SIZE - 1) == 0)
+		if (strncmp(name, fetching_file(d, "", own), SHA256_HEX_SIZE - 1) == 0)
 			return true;
 	}
 	return false;
@@ -147,7 +111,7 @@ static int bring_blob(struct fetching *f, struct depot *d, const struct manifest
 	struct stat st;
 	int r;
 
-	file_name(pack, end, name);
+	fetching_file(pack, end, name);
 	if (fstatat(f->dir, name, &st, AT_SYMLINK_NOFOLLOW) == 0)
 		return 0;
 	snprintf(part, sizeof(part), "%s.part", name);
@@ -185,8 +149,8 @@ static int bring_index(struct fetching *f, struct depot *d, size_t i, struct err
 		r = pack_index_head(index.data, index.len, &f->plain[i], &unused, err);
 	if (r < 0)
 		return r;
-	return fdio_swap_file(f->dir, file_name(&f->plain[i], "index", name), index.data, index.len,
-			      0600, err);
+	return fdio_swap_file(f->dir, fetching_file(&f->plain[i], "index", name), index.data,
+			      index.len, 0600, err);
 }
 
 /* Decrypt a pack that came, and see that it is the one that its index is of. */
@@ -198,11 +162,11 @@ static int open_pack(struct fetching *f, size_t i, struct err *err)
 	uint64_t size;
 	int r;
 
-	from = openat(f->dir, file_name(&f->manifest.packs[i].pack.digest, "sealed", name),
+	from = openat(f->dir, fetching_file(&f->manifest.packs[i].pack.digest, "sealed", name),
 		      O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
 	if (from < 0)
 		return err_sys(err, "opening a pack that came");
-	file_name(&f->plain[i], "pack", name);
+	fetching_file(&f->plain[i], "pack", name);
 	snprintf(part, sizeof(part), "%s.part", name);
 	to = openat(f->dir, part, O_RDWR | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
 	if (to < 0)
@@ -216,14 +180,6 @@ static int open_pack(struct fetching *f, size_t i, struct err *err)
 		return err_set(err, -EBADMSG, "a pack of '%s' is not the one that its index is of",
 			       f->target.name);
 	return renameat(f->dir, part, f->dir, name) < 0 ? err_sys(err, "naming a pack") : 0;
-}
-
-static bool have_pack(const struct fetching *f, const struct digest *d)
-{
-	for (size_t i = 0; i < f->have.n; i++)
-		if (digest_equal(&f->have.packs[i].pack.digest, d))
-			return true;
-	return false;
 }
 
 /* Packs of the manifest that are to come, each with what of it. */
@@ -253,7 +209,7 @@ static bool is_here(const struct fetching *f, const struct digest *pack, const c
 	char name[SHA256_HEX_SIZE + 8];
 	struct stat st;
 
-	return fstatat(f->dir, file_name(pack, end, name), &st, AT_SYMLINK_NOFOLLOW) == 0;
+	return fstatat(f->dir, fetching_file(pack, end, name), &st, AT_SYMLINK_NOFOLLOW) == 0;
 }
 
 /* A manifest can claim more than any disk has: nothing of it comes then. */
@@ -313,7 +269,7 @@ static int bring_first(struct fetching *f, struct err *err)
 		return err_nomem(err);
 	for (size_t i = 0; i < f->manifest.n; i++) {
 		f->plain[i] = f->manifest.packs[i].pack.digest;
-		pack[i] = !have_pack(f, &f->plain[i]);
+		pack[i] = !fetching_has(f, &f->plain[i]);
 	}
 	r = f->manifest.n > 0 ? bring_marked(f, &c, err) : 0;
 	for (size_t i = 0; r == 0 && i < f->manifest.n; i++)
@@ -342,19 +298,9 @@ static int bring_wanted(struct fetching *f, const struct engine_received *got, s
 static int receive(struct fetching *f, struct engine_received *got, struct err *err)
 {
 	char root[SHA256_HEX_SIZE];
-	const struct engine_receive_options o = {
-		.packs = f->packs.list,
-		.n_packs = f->packs.n,
-		.root = hex_encode(f->told.root.b, SHA256_SIZE, root),
-		.base = f->has_seen ? f->seen.snapshot : NULL,
-		.since = f->seen.applied[0] != '\0' ? f->seen.applied : NULL,
-		.message = f->told.message,
-		.meta = f->meta,
-		.tag = f->tag,
-		.watch = f->options->watch,
-	};
+	const struct engine_receive_options o = fetching_options(f, root);
 
-	for (unsigned round = 0; round < ROUNDS_MAX; round++) {
+	for (unsigned round = 0; round < FETCHING_ROUNDS_MAX; round++) {
 		int r = engine_receive(f->e, &o, got, err);
 
 		if (r < 0 || got->n_wanted == 0)
@@ -499,6 +445,8 @@ static int fill_answer(struct fetching *f, struct engine_received *got, struct e
 	ret->name = TAKE_PTR(f->target.name);
 	ret->tag = TAKE_PTR(f->tag);
 	ret->signer = TAKE_PTR(f->signer);
+	ret->lazy = got->promised;
+	ret->same = f->same;
 	return 0;
 }
 
@@ -539,6 +487,8 @@ int engine_fetch(struct engine *e, const struct engine_fetch_options *options,
 	if (r == 0)
 		r = choose_labels(&f, err);
 	if (r == 0)
+		r = options->lazy ? fetch_lazily(&f, &got, err) : 1;
+	if (r > 0)
 		r = fetch(&f, &got, err);
 	if (r < 0)
 		return r;

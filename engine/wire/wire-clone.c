@@ -37,6 +37,7 @@ static const struct field capturing_fields[] = {
 	FIELD(FIELD_UINT, struct engine_capturing, done),
 	FIELD(FIELD_UINT, struct engine_capturing, done_bytes),
 	FIELD(FIELD_UINT, struct engine_capturing, lost),
+	FIELD(FIELD_BOOL, struct engine_capturing, remote),
 };
 static const struct fields capturing = FIELDS(struct engine_capturing, capturing_fields);
 
@@ -72,6 +73,8 @@ static const struct field wire_clone_more_fields[] = {
 	FIELD_AS(FIELD_PATHS, struct engine_clone, "changed_paths", changed),
 	FIELD_AS(FIELD_PATHS, struct engine_clone, "project_paths", stale.in_project),
 	FIELD_AS(FIELD_PATHS, struct engine_clone, "lost_paths", lost),
+	FIELD_AS(FIELD_PATHS, struct engine_clone, "unread_paths", unread),
+	FIELD(FIELD_TEXT_OR_NULL, struct engine_clone, stuck),
 };
 const struct fields wire_clone_more = FIELDS(struct engine_clone, wire_clone_more_fields);
 

@@ -35,6 +35,8 @@
 #define VERB_QUESTIONS       "questions"
 #define VERB_REBASE          "rebase"
 #define VERB_RECEIVE         "receive"
+#define VERB_RECEIVE_LAZILY  "receive-lazily"
+#define VERB_SUPPLY          "supply"
 #define VERB_REMOVE          "remove"
 #define VERB_REMOVE_ARTIFACT "remove-artifact"
 #define VERB_REMOVE_IMAGE    "remove-image"
@@ -203,6 +205,8 @@ extern const struct fields wire_questions; /* struct engine_questions */
 
 extern const struct fields wire_receive_options; /* struct engine_receive_options */
 extern const struct fields wire_received;        /* struct engine_received */
+extern const struct fields wire_supply_options;  /* struct engine_supply_options */
+extern const struct fields wire_supply;          /* struct engine_supply */
 
 /* --- wire-rollback.c -------------------------------------------------------------------- */
 

@@ -304,14 +304,13 @@ static int read_still(struct node_reader *nr, struct node *n, struct stat *ret_s
 
 /* --- files that are promised instead of read ------------------------------------------------ */
 
-/* What the makers of a clone read themselves. */
-static bool is_read_at_once(const char *name)
+bool capture_needs_bytes(const char *name, size_t len)
 {
 	static const char *const names[] = { ".git",   "alternates",      "commondir",
 					     "config", "config.worktree", "gitdir" };
 
 	for (size_t i = 0; i < ARRAY_LEN(names); i++)
-		if (strcmp(name, names[i]) == 0)
+		if (strlen(names[i]) == len && memcmp(names[i], name, len) == 0)
 			return true;
 	return false;
 }
@@ -327,7 +326,7 @@ static void prepare_promise(struct node_reader *nr, const char *name)
 	struct err ignored = { 0 };
 	int r;
 
-	if (!nr->lazy || is_read_at_once(name))
+	if (!nr->lazy || capture_needs_bytes(name, strlen(name)))
 		return;
 	r = o->lease ? o->lease(o->hold_ctx, nr->file, &nr->trial)
 		     : leases_try(NULL, nr->file, false, &nr->trial);

@@ -109,6 +109,9 @@ struct capture_report {
 
 void capture_report_done(struct capture_report *r);
 
+/* Is it one that the makers of a clone read themselves, going by its name?  It is never promised. */
+bool capture_needs_bytes(const char *name, size_t len);
+
 /* Files that were not read (capture_options.lazy). */
 struct capture_promised {
 	uint64_t files, bytes; /* one with several names counts once */

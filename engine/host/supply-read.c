@@ -1,0 +1,129 @@
+/*
+ * Files of a supply into the store, and bytes of large ones; what is missing comes next, what is wrong comes
+ * again.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <unistd.h>
+
+#include "base/fdio.h"
+#include "base/hex.h"
+#include "base/lock.h"
+#include "base/vec.h"
+#include "engine/find/engine-i.h"
+#include "engine/host/supplying-i.h"
+
+/* lock held; what was missed comes next, or is forgotten */
+static int take_missed(struct supply *s, bool urgent, struct err *err)
+{
+	for (size_t i = 0; i < s->packs.n; i++) {
+		struct pack *p = &s->packs.packs[i];
+
+		if (!p->wanted)
+			continue;
+		p->wanted = false;
+		for (uint32_t f = 0; f < p->n_frames; f++) {
+			struct frame *one = &s->frames[i].list[f];
+
+			if (!p->missed[f])
+				continue;
+			p->missed[f] = 0;
+			if (!urgent || one->state != FRAME_ABSENT)
+				continue;
+			if (!VEC_ROOM(s->wants, s->n_wants, s->cap_wants))
+				return err_nomem(err);
+			s->wants[s->n_wants++] = (struct want){ (uint32_t)i, f };
+			one->state = FRAME_WANTED;
+		}
+	}
+	pthread_cond_broadcast(&s->changed);
+	return -EAGAIN;
+}
+
+/*
+ * lock held.  A frame had wrong bytes: it comes again.  The second time that is why nothing goes on, and
+ * it is left alone for a while.
+ */
+static int take_bad(struct supply *s, struct err *err)
+{
+	struct frame *one;
+	char name[SUPPLY_NAME_SIZE], hex[SHA256_HEX_SIZE];
+	AUTO_CLOSE int fd = -1;
+	struct pack *p;
+
+	if (!s->packs.bad)
+		return -EBADMSG;
+	s->packs.bad = false;
+	p = &s->packs.packs[s->packs.bad_pack];
+	one = &s->frames[s->packs.bad_pack].list[s->packs.bad_frame];
+	if (p->here[s->packs.bad_frame])
+		s->frames[s->packs.bad_pack].here--;
+	pack_set_drop_frame(&s->packs, s->packs.bad_pack, s->packs.bad_frame);
+	hex_encode(p->digest.b, sizeof(p->digest.b), hex);
+	fd = openat(s->dir, supply_file_name(hex, "have", name), O_WRONLY | O_NOFOLLOW | O_CLOEXEC);
+	if (fd >= 0)
+		IGNORE_RESULT(fdio_pwrite(fd, "\0", 1, (off_t)s->packs.bad_frame),
+			      "it would be found wrong again");
+	one->state = FRAME_ABSENT;
+	if (s->next_pack > s->packs.bad_pack)
+		s->next_pack = s->packs.bad_pack;
+	if (one->strikes < SUPPLY_STRIKES && ++one->strikes < SUPPLY_STRIKES)
+		return -EAGAIN;
+	one->bad_until_ms = engine_clock_ms() + SUPPLY_BAD_MS;
+	s->n_bad++;
+	s->bad = *err;
+	return -EBADMSG;
+}
+
+static int judge(struct supply *s, int r, bool urgent, struct err *err)
+{
+	LOCKED(&s->lock);
+
+	if (r == -ENODATA)
+		return take_missed(s, urgent, err);
+	return r == -EBADMSG ? take_bad(s, err) : r;
+}
+
+int supply_content(struct supply *s, struct batch *b, struct digests *known,
+		   const struct supply_file *what, bool urgent, struct content *ret,
+		   struct err *err)
+{
+	const struct inbound_options o = { .packs = &s->packs, .known = known };
+
+	return judge(s, inbound_content(b, &o, what->kind, &what->digest, what->size, ret, err),
+		     urgent, err);
+}
+
+bool supply_has(struct supply *s, const struct supply_file *what, bool urgent)
+{
+	struct err ignored = { 0 };
+
+	/* What is wrong with it is found out when it is read. */
+	if (inbound_is_here(&s->packs, what->kind, &what->digest, what->size, urgent, &ignored) !=
+	    0)
+		return true;
+	if (urgent)
+		IGNORE_RESULT(judge(s, -ENODATA, true, &ignored), "it comes in its turn, then");
+	return false;
+}
+
+ssize_t supply_read(struct supply *s, const struct supply_file *what, uint64_t off, void *data,
+		    size_t len, struct err *err)
+{
+	const struct supply_since since = supply_begin_wait(s);
+
+	for (;;) {
+		ssize_t n = inbound_read(&s->packs, &what->digest, what->size, off, data, len, err);
+		int r;
+
+		if (n >= 0)
+			return n;
+		r = judge(s, (int)n, true, err);
+		if (r != -EAGAIN)
+			return r;
+		r = supply_check_wait(s, &since, what, err);
+		if (r < 0)
+			return r;
+		supply_await(s, SUPPLY_LOOK_MS);
+	}
+}

@@ -1,0 +1,36 @@
+#include "engine/transfer/fetching-i.h"
+
+#include <stdio.h>
+
+#include "base/hex.h"
+
+const char *fetching_file(const struct digest *d, const char *end, char name[SHA256_HEX_SIZE + 8])
+{
+	char hex[SHA256_HEX_SIZE];
+
+	snprintf(name, SHA256_HEX_SIZE + 8, "%s.%s", hex_encode(d->b, sizeof(d->b), hex), end);
+	return name;
+}
+
+bool fetching_has(const struct fetching *f, const struct digest *d)
+{
+	for (size_t i = 0; i < f->have.n; i++)
+		if (digest_equal(&f->have.packs[i].pack.digest, d))
+			return true;
+	return false;
+}
+
+struct engine_receive_options fetching_options(const struct fetching *f, char root[SHA256_HEX_SIZE])
+{
+	return (struct engine_receive_options){
+		.packs = f->packs.list,
+		.n_packs = f->packs.n,
+		.root = hex_encode(f->told.root.b, SHA256_SIZE, root),
+		.base = f->has_seen ? f->seen.snapshot : NULL,
+		.since = f->seen.applied[0] != '\0' ? f->seen.applied : NULL,
+		.message = f->told.message,
+		.meta = f->meta,
+		.tag = f->tag,
+		.watch = f->options->watch,
+	};
+}
