@@ -82,7 +82,7 @@ ALL = [
     Situation("container-whole", "root, container with /dev/fuse, a whole /proc and Landlock", "root",
               [*_container(*_FUSE, *_LANDLOCK), *_UNCOVER], container=True, manager=False, tests=True),
     Situation("container", "root, container without /dev/fuse, with a whole /proc", "root",
-              [*_container(), *_UNCOVER, *_NO_FUSE], container=True,
+              [*_container(*_LANDLOCK), *_UNCOVER, *_NO_FUSE], container=True,
               manager=False, fuse=False, refusal="/dev/fuse", tests=True),
 ]
 BY_NAME = {s.name: s for s in ALL}
