@@ -29,6 +29,7 @@ OURS = re.compile(r"snap|cowfs")
 INSTALLED_UNITS = ("snapcow.service", "snapcow.socket", "snapcow-watch.service")
 COMMAND_SECONDS = 120
 RESTART_SECONDS = {"kvm": 1, "tcg": 30}  # the promise is a second; an emulated machine takes its time
+READ_SECONDS = {"kvm": 5, "tcg": 60}  # that is two programs to start
 START_SECONDS = 30  # that Python may take to start, emulated
 KILLED_CALLERS = 8
 MEASURED_RUNS = {"kvm": 20, "tcg": 5}
@@ -449,7 +450,8 @@ class Probe:
 
     def readable(self, path):
         # What was read before may be in the cache; the file system itself is asked every time.
-        return self.run("timeout", "5", "sh", "-c", 'stat -f "$1" && cat "$1"', "sh", f"{path}/greet")["status"] == 0
+        return self.run("timeout", str(READ_SECONDS[self.settings["accel"]]), "sh", "-c", 'stat -f "$1" && cat "$1"',
+                        "sh", f"{path}/greet")["status"] == 0
 
     def probe_restart(self):
         """cowfsd is killed: does the mount come back by itself?"""
