@@ -313,8 +313,8 @@ const struct command cmd_clone = {
 	.preset = clone_preset,
 	.details =
 	    "Writing in a clone changes nothing else. `Here` is the clone that holds the current\n"
-	    "directory, else the project. REMOTE/NAME is what a remote has under NAME (see `fetch`):\n"
-	    "names come first, files when somebody reads them and in the background.\n",
+	    "directory, else the project. Of REMOTE/NAME (see `fetch`), names come first, and files\n"
+	    "when they are read or in the background.\n",
 	.words = "[REMOTE/NAME [CLONE]]",
 	.max_words = 2,
 	.examples =

@@ -262,8 +262,8 @@ struct engine_supply_options {
 };
 
 struct engine_supply {
-	bool over;    /* nothing is to be brought any more */
-	bool unknown; /* because there is no such fetch, and was none */
+	bool over;  /* nothing is to be brought any more */
+	bool ended; /* because the fetch has, or there never was one: the directory goes */
 	struct engine_range range;
 };
 

@@ -170,7 +170,7 @@ int promises_supply(struct promises *p, const struct engine_supply_options *o,
 	c = find_id(p, o->id);
 	/* If cowfsd ends, the next command starts both. */
 	ret->over = p->ending || !c || !promising_is_open(c);
-	ret->unknown = !p->ending && !c;
+	ret->ended = ret->over && !p->ending;
 	if (ret->over) {
 		pthread_mutex_unlock(&p->lock);
 		return 0;

@@ -281,7 +281,8 @@ static bool is_locked(int all, const char *name)
 
 	snprintf(path, sizeof(path), "%s/lock", name);
 	fd = openat(all, path, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
-	return fd < 0 || flock(fd, LOCK_EX | LOCK_NB) < 0;
+	/* One with files and without a lock was removed while somebody wrote there. */
+	return fd < 0 ? errno != ENOENT : flock(fd, LOCK_EX | LOCK_NB) < 0;
 }
 
 static int sweep_one(const char *name, unsigned char type, void *ctx)

@@ -39,7 +39,7 @@ struct fetcher {
 	struct connections lines;
 	uint64_t number; /* no other process of this fetch has it */
 	atomic_bool over;
-	atomic_bool unknown; /* there is no such fetch: the command that began it died */
+	atomic_bool ended; /* the fetch, or the command that began it died */
 };
 
 static void sleep_ms(unsigned ms)
@@ -87,8 +87,8 @@ static int ask_supply(struct member *m, struct engine_supply *ret)
 			m->heard_ms = engine_clock_ms();
 			if (ret->over)
 				m->f->over = true;
-			if (ret->unknown)
-				m->f->unknown = true;
+			if (ret->ended)
+				m->f->ended = true;
 			return 0;
 		}
 		control_done(&m->control);
@@ -254,7 +254,8 @@ static int run(struct fetcher *f, const char *id, struct err *err)
 	f->number = (uint64_t)engine_now() | 1;
 	if (bring_indexes(f) == 0)
 		work_all(f);
-	if (f->unknown)
+	/* cowfsd removed it, too, while we may have been writing. */
+	if (f->ended)
 		lazy_dir_remove(&f->dir);
 	return 0;
 }

@@ -49,7 +49,7 @@ const struct fields wire_supply_options =
 
 static const struct field wire_supply_fields[] = {
 	FIELD(FIELD_BOOL, struct engine_supply, over),
-	FIELD(FIELD_BOOL, struct engine_supply, unknown),
+	FIELD(FIELD_BOOL, struct engine_supply, ended),
 	FIELD_OF(struct engine_supply, "range", range, &wire_range),
 };
 const struct fields wire_supply = FIELDS(struct engine_supply, wire_supply_fields);
