@@ -204,11 +204,10 @@ static int check_words(const struct invocation *inv, struct err *err)
 
 	if (inv->n_words == 0)
 		return 0;
-	if (args->from || args->root || args->lazy || args->path)
-		return err_set(
-		    err, -EINVAL,
-		    "a clone of '%s' takes neither --from nor --root nor --lazy nor --path",
-		    inv->words[0]);
+	if (args->from || args->root || args->path)
+		return err_set(err, -EINVAL,
+			       "a clone of '%s' takes neither --from nor --root nor --path",
+			       inv->words[0]);
 	if (args->name && inv->n_words > 1)
 		return err_set(err, -EINVAL, "the clone has two names: '%s' and '%s'", args->name,
 			       inv->words[1]);
@@ -244,7 +243,7 @@ static int prepare(struct invocation *inv, struct engine_clone_options *o,
 		r = take_machine(inv, taken, err);
 		o->from = taken->snapshot.id;
 	} else if (inv->n_words > 0) {
-		r = fetched_bring(inv, inv->words[0], !args->wait, fetched, err);
+		r = fetched_bring(inv, inv->words[0], args->lazy && !args->wait, fetched, err);
 		o->from = fetched->snapshot.id;
 		if (r == -ENOENT && !strchr(inv->words[0], '/'))
 			cmd_hint_words(inv, "clone -n", (const char *[]){ inv->words[0], NULL });
@@ -313,8 +312,8 @@ const struct command cmd_clone = {
 	.preset = clone_preset,
 	.details =
 	    "Writing in a clone changes nothing else. `Here` is the clone that holds the current\n"
-	    "directory, else the project. Of REMOTE/NAME (see `fetch`), names come first, and files\n"
-	    "when they are read or in the background.\n",
+	    "directory, else the project. REMOTE/NAME is fetched first (see `fetch`); with --lazy its\n"
+	    "names are, and files come when they are read or in the background.\n",
 	.words = "[REMOTE/NAME [CLONE]]",
 	.max_words = 2,
 	.examples =

@@ -58,7 +58,7 @@ class Lazy:
         self.gate.unlink()
 
     def clone(self, name="look", *more, lazy=True):
-        got = self.other.ok("clone", "--json", *more, f"{depot(self.w)}:main", name).json("snap.clone/1")
+        got = self.other.ok("clone", "--lazy", "--json", *more, f"{depot(self.w)}:main", name).json("snap.clone/1")
         assert got["fetched"]["complete"] != lazy and got["fetching"] == lazy, got
         return Path(got["path"])
 
@@ -296,7 +296,7 @@ def a_fetch_whose_last_clone_goes_is_given_up(w):
 def what_is_on_its_way_is_not_fetched_twice(w):
     o = Lazy(w)
     first = o.clone()
-    got = o.other.ok("clone", "--json", f"{depot(w)}:main", "second").json("snap.clone/1")
+    got = o.other.ok("clone", "--lazy", "--json", f"{depot(w)}:main", "second").json("snap.clone/1")
     assert got["base"] == o.status()["base"], got
     assert until(lambda: len(o.fetchers()) <= 1), o.fetchers()  # a second one finds the lock taken, and ends
     assert (Path(got["path"]) / "d1" / "f1").read_bytes() == (w.project / "d1" / "f1").read_bytes()
@@ -356,7 +356,7 @@ def wait_and_little_ones_come_at_once(w):
     (small / "a").write_text("a\n")
     w.ok("init", cwd=small)
     w.ok("push", "--json", f"dir:{w.top}/little:main", cwd=small)
-    got = o.other.ok("clone", "--json", f"dir:{w.top}/little:main", "little").json("snap.clone/1")
+    got = o.other.ok("clone", "--lazy", "--json", f"dir:{w.top}/little:main", "little").json("snap.clone/1")
     assert got["fetched"]["complete"] and not o.fetchers(), got
     o.other.end()
 
@@ -367,7 +367,7 @@ def a_command_killed_at_any_time_leaves_nothing_half(w):
     o.other.ok("init")
     env = {**w.env, "SNAPCOW_STORE": str(o.other.store)}
     for ms in (5, 15, 30, 60, 120, 250):
-        p = subprocess.Popen([SNAP, "-q", "clone", f"{depot(w)}:main", f"c{ms}"],
+        p = subprocess.Popen([SNAP, "-q", "clone", "--lazy", f"{depot(w)}:main", f"c{ms}"],
                              cwd=o.other.project, env=env, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         time.sleep(ms / 1000)
         p.kill()

@@ -57,7 +57,7 @@ class Far:
         return self.w.snap(*args, cwd=self.place, env=self.env, **more)
 
     def clone(self):
-        got = self.snap("clone", "--json", "team/main", "look").json("snap.clone/1")
+        got = self.snap("clone", "--lazy", "--json", "team/main", "look").json("snap.clone/1")
         assert got["fetching"] and not got["fetched"]["complete"], got
         return Path(got["path"])
 

@@ -121,7 +121,7 @@ def first(session):
             shutil.rmtree(path, ignore_errors=True)
 
     def list_elsewhere(other, project, depot):
-        clone = other.snap("clone", f"dir:{depot}:main", "look", cwd=project)
+        clone = other.snap("clone", "--lazy", f"dir:{depot}:main", "look", cwd=project)
         run("ls", "-l", clone["path"])
 
     def restic(number):
