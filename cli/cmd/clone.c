@@ -312,8 +312,7 @@ const struct command cmd_clone = {
 	.preset = clone_preset,
 	.details =
 	    "Writing in a clone changes nothing else. `Here` is the clone that holds the current\n"
-	    "directory, else the project. REMOTE/NAME is fetched first (see `fetch`); with --lazy its\n"
-	    "names are, and files come when they are read or in the background.\n",
+	    "directory, else the project. REMOTE/NAME is fetched first; with --lazy its names are.\n",
 	.words = "[REMOTE/NAME [CLONE]]",
 	.max_words = 2,
 	.examples =

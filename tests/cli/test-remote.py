@@ -499,7 +499,7 @@ def a_clone_or_a_run_of_what_a_remote_has_is_one_command(w: World):
     o.snap("clone", "origin/none").fails(4, "nothing with the name 'none'", "hint: snapcow remote list")
     o.snap("clone", "nobody/main").fails(4, "no remote 'nobody'")
     o.snap("clone", "origin/main", "a", "-n", "b").fails(2, "two names")
-    o.snap("clone", "origin/main", "--lazy").fails(2, "takes neither --from nor --root nor --lazy")
+    o.snap("clone", "origin/main", "--root").fails(2, "takes neither --from nor --root nor --path")
     o.snap("run", "origin/none", "--", "true").fails(125, "nothing with the name 'none'")
     o.snap("run", "--rm", "origin/main", "--", "true").fails(2, "--rm")
     o.end()
