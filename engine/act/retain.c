@@ -10,7 +10,8 @@
 struct candidate {
 	struct catalog_id id, project;
 	int64_t created;
-	bool own; /* of the project itself, not of a clone */
+	char *part; /* owned; of the project itself: the directory that it has alone; NULL: all */
+	bool own;   /* of the project itself, not of a clone */
 	bool automatic;
 };
 
@@ -23,6 +24,8 @@ struct choosing {
 
 static void choosing_done(struct choosing *c)
 {
+	for (size_t i = 0; i < c->n; i++)
+		free(c->list[i].part);
 	free(c->list);
 	unborn_done(&c->unborn);
 }
@@ -30,27 +33,41 @@ static void choosing_done(struct choosing *c)
 static int on_snapshot(const struct snapshot *s, void *ctx, struct err *err)
 {
 	struct choosing *c = ctx;
+	struct candidate *one;
 	int r = history_has_clone(c->store, s, err);
 
 	if (r != 0 || unborn_has(&c->unborn, &s->id))
 		return r < 0 ? r : 0;
 	if (!VEC_ROOM(c->list, c->n, c->cap))
 		return err_nomem(err);
-	c->list[c->n++] = (struct candidate){
+	one = &c->list[c->n];
+	*one = (struct candidate){
 		.id = s->id,
 		.project = s->project,
 		.created = s->created,
+		.part = !s->clone && s->part ? strdup(s->part) : NULL,
 		.own = !s->clone,
 		.automatic = history_is_automatic(s),
 	};
+	if (!s->clone && s->part && !one->part)
+		return err_nomem(err);
+	c->n++;
 	return 0;
 }
 
-/* By project, the newest first. */
-static int by_project_and_age(const void *a, const void *b)
+/* Snapshots of a part say nothing of the rest, so they never stand for those of the whole project. */
+static int compare_subjects(const struct candidate *x, const struct candidate *y)
+{
+	const int c = memcmp(x->project.b, y->project.b, sizeof(x->project.b));
+
+	return c != 0 ? c : strcmp(x->part ? x->part : "", y->part ? y->part : "");
+}
+
+/* By project and part, the newest first. */
+static int by_subject_and_age(const void *a, const void *b)
 {
 	const struct candidate *x = a, *y = b;
-	const int c = memcmp(x->project.b, y->project.b, sizeof(x->project.b));
+	const int c = compare_subjects(x, y);
 
 	return c != 0 ? c : (x->created < y->created) - (x->created > y->created);
 }
@@ -75,7 +92,7 @@ static int add(struct choosing *c, const struct candidate *one, struct forget *f
 	return r < 0 ? r : forget_add(f, &s, err);
 }
 
-/* How many of a kind were seen of a project, and whether its own newest was among them. */
+/* How many of a kind were seen of a project or a part of it, and whether its own newest was among them. */
 struct seen {
 	uint64_t n;
 	bool own;
@@ -91,13 +108,13 @@ static int choose(struct choosing *c, const struct engine_gc_options *o, struct 
 	int r = 0;
 
 	if (c->n > 0)
-		qsort(c->list, c->n, sizeof(*c->list), by_project_and_age);
+		qsort(c->list, c->n, sizeof(*c->list), by_subject_and_age);
 	for (size_t i = 0; i < c->n && r >= 0; i++) {
 		const struct candidate *one = &c->list[i];
 
 		struct seen *of = &seen[one->automatic];
 
-		if (!catalog_id_same(&one->project, &c->list[first].project)) {
+		if (compare_subjects(one, &c->list[first]) != 0) {
 			first = i;
 			seen[0] = seen[1] = (struct seen){ 0 };
 		}

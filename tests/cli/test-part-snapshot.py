@@ -111,5 +111,20 @@ def a_bisection_passes_over_snapshots_of_a_part(w):
     assert got["states"] == 3 and got["first_bad"] == bad, "in the part there is no README"
 
 
+@test
+def gc_counts_each_part_by_itself_and_keeps_the_whole_project(w):
+    make(w)
+    whole = take(w)["snapshot"]
+    other = take(w, "--path", "src/other")["snapshot"]
+    for i in range(3):
+        (w.project / "src/app/main.c").write_text(f"{i}\n")
+        last = take(w, "--path", PART)["snapshot"]
+    w.ok("gc", "--keep-last", "1")
+    assert [s["snapshot"] for s in log(w)] == [last, other, whole], "a part never stands for the whole"
+    w.ok("gc", "--keep-within", "1ms")
+    assert [s["snapshot"] for s in log(w)] == [last, other, whole], "the newest of each stays"
+    w.ok("check")
+
+
 if __name__ == "__main__":
     sys.exit(main())
