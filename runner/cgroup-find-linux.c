@@ -298,7 +298,9 @@ static void stop_orphan(int parent, const char *name, void *ctx)
 {
 	AUTO_CLOSE int fd = openat(parent, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 
-	if (fd >= 0 && !cgroup_v2_has_processes(fd))
+	/* In a group below it, too: "populated" counts those. */
+	if (fd >= 0 && !cgroup_v2_has_processes(fd) &&
+	    cgroup_read_key(fd, "cgroup.events", "populated") == 0)
 		scope_stop(ctx, name);
 }
 
