@@ -36,8 +36,9 @@ NORETURN static void become_sender(void *ctx)
 		log = null;
 	sigemptyset(&none);
 	sigprocmask(SIG_SETMASK, &none, NULL);
-	if (null < 0 || dup2(null, STDIN_FILENO) < 0 || dup2(null, STDOUT_FILENO) < 0 ||
-	    dup2(log, STDERR_FILENO) < 0)
+	/* Nor the directory, which may be on something that is to be unmounted. */
+	if (chdir("/") < 0 || null < 0 || dup2(null, STDIN_FILENO) < 0 ||
+	    dup2(null, STDOUT_FILENO) < 0 || dup2(log, STDERR_FILENO) < 0)
 		_exit(1);
 	sys_close_from(STDERR_FILENO + 1);
 	alarm(SENDING_S);
