@@ -53,6 +53,12 @@ static int renew(struct collecting *c)
 
 	if (c->claimed_ms > 0 && now - c->claimed_ms < S3_GC_RENEW_MS)
 		return 0;
+	/* By now a push may have begun that we do not know of. */
+	if (c->claimed_ms > 0 && now - c->claimed_ms >= S3_GC_LOST_MS)
+		return err_set(c->err, -EAGAIN,
+			       "'%s': nothing was heard of this gc for too long, and others take "
+			       "it for dead: begin it again",
+			       c->s->depot.url);
 	r = s3_put_small(c->s, c->claim, text, sizeof(text) - 1, c->err);
 	if (r == 0)
 		c->claimed_ms = now;
@@ -81,7 +87,7 @@ static int remove_url(struct collecting *c, char *url)
 	return r == -ENOENT ? 0 : r;
 }
 
-/* "TAG/RANDOM" */
+/* "TAG/RANDOM"; any other key is somebody else's, and as part of a URL it could lead anywhere. */
 static int on_pending(const struct s3_entry *e, void *ctx)
 {
 	struct collecting *c = ctx;
@@ -90,7 +96,8 @@ static int on_pending(const struct s3_entry *e, void *ctx)
 
 	if (!tag)
 		return err_nomem(c->err);
-	if (e->key[strlen(tag)] != '/')
+	if (e->key[strlen(tag)] != '/' || !depot_tag_valid(tag) ||
+	    !depot_tag_valid(e->key + strlen(tag) + 1))
 		return 0;
 	if (e->now - e->modified >= S3_PENDING_STALE_S)
 		return strlist_add(&c->dead, e->key) < 0 ? err_nomem(c->err) : 0;
@@ -165,7 +172,10 @@ static int on_blob(const struct s3_entry *e, void *ctx)
 {
 	struct collecting *c = ctx;
 	struct digest d;
+	int r = c->what->dry ? 0 : renew(c);
 
+	if (r < 0)
+		return r;
 	/* A name that is no blob's is somebody else's. */
 	if (strlen(e->key) != SHA256_HEX_SIZE - 1 ||
 	    hex_decode(e->key, strlen(e->key), d.b, sizeof(d.b)) < 0 ||
@@ -217,8 +227,11 @@ int s3_collect(struct depot *d, const struct depot_retention *what, struct depot
 		r = mark_pending(&c);
 	if (r == 0)
 		r = s3_list_tags(d, add_tag, &c, c.err);
-	for (size_t i = 0; r == 0 && i < c.tags.n; i++)
-		r = judge_tag(&c, c.tags.list[i]);
+	for (size_t i = 0; r == 0 && i < c.tags.n; i++) {
+		r = what->dry ? 0 : renew(&c);
+		if (r == 0)
+			r = judge_tag(&c, c.tags.list[i]);
+	}
 	if (r == 0)
 		r = depot_mark_retained(&c.marks, what);
 	if (r == 0)

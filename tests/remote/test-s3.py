@@ -467,6 +467,21 @@ def a_gc_keeps_what_a_push_announced(w):
         assert s.names() == [], s.names()
 
 
+@test
+def a_gc_removes_nothing_that_a_key_of_somebody_else_leads_to(w):
+    with S3() as s:
+        use(w, s)
+        w.ok("init")
+        url = "s3://snaps/team/app"
+        w.ok("push", f"{url}:main")
+        s.put("other/file")
+        for key in ("x/../../tags/main", "../../../other/file", "x/y?versionId=1", "x/../../../../other/file", "a b/c"):
+            s.put("team/app/pending/" + key, age=10 ** 6)
+        before = s.names()
+        w.ok("remote", "gc", url, "--grace", "0")
+        assert s.names() == before, set(before) ^ set(s.names())
+
+
 def doctor(w, remote, status=0, **env):
     done = w.snap("doctor", "--json", "--remote", remote, env=env)
     got = done.json("snap.doctor/1", "ok", "checks", status=status)
