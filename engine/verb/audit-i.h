@@ -8,10 +8,15 @@
 #include "engine/api/audit.h"
 #include "engine/find/engine-i.h"
 
+/* What is wrong. */
+struct audit_problem {
+	char *kind, *name, *problem; /* owned */
+};
+
 struct auditing {
 	struct engine *engine;
-	engine_audit_fn fn;
-	void *ctx;
+	struct audit_problem *problems; /* owned; told at the end, when no lock is held any more */
+	size_t n_problems, cap;
 	struct engine_audit *result;
 	const char *const *heads;
 	size_t n_heads;
@@ -33,10 +38,15 @@ struct audit_log {
 	char prev[SHA256_HEX_SIZE],
 	    before[SHA256_HEX_SIZE]; /* digests of the last line, and the one before */
 	bool chained;                /* some line had a digest */
+	int fd;                      /* its directory, locked; -1 at first */
 };
 
-/* All of it; there may be none. */
+/*
+ * All of it; there may be none.  Until audit_log_done() nobody writes a line, and so nothing changes that
+ * has to be told in one first.
+ */
 NODISCARD int audit_log_check(struct audit_log *l, struct err *err);
+void audit_log_done(struct audit_log *l);
 
 /* Records of runs, by the events that tell of their ends and removals. */
 struct audit_runs;

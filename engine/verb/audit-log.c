@@ -3,9 +3,11 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/file.h>
 
 #include "base/fdio.h"
 #include "base/path.h"
+#include "base/vec.h"
 #include "engine/find/event-i.h"
 #include "engine/verb/audit-i.h"
 
@@ -14,8 +16,14 @@
 int audit_complain(struct auditing *a, const char *kind, const char *name, const char *problem,
 		   struct err *err)
 {
+	struct audit_problem *one;
+
 	a->result->problems++;
-	return a->fn(kind, name, problem, a->ctx, err);
+	if (!VEC_ROOM(a->problems, a->n_problems, a->cap))
+		return err_nomem(err);
+	one = &a->problems[a->n_problems++];
+	*one = (struct audit_problem){ strdup(kind), strdup(name), strdup(problem) };
+	return one->kind && one->name && one->problem ? 0 : err_nomem(err);
 }
 
 void audit_note_digest(struct auditing *a, const char *digest)
@@ -120,18 +128,26 @@ static int check_head(struct audit_log *l, int dir_fd, uint64_t first, struct er
 int audit_log_check(struct audit_log *l, struct err *err)
 {
 	AUTO_FREE char *dir = path_join(l->auditing->engine->store_path, l->dir);
-	AUTO_CLOSE int fd = dir ? open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW) : -1;
 	uint64_t files[EVENTS_FILES_MAX + 1] = { 0 };
 	int n, r = 0;
 
 	if (!dir)
 		return err_nomem(err);
-	if (fd < 0)
+	l->fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+	if (l->fd < 0)
 		return errno == ENOENT ? 0 : err_sys(err, "opening '%s'", dir);
-	n = event_files(fd, files);
+	while (flock(l->fd, LOCK_SH) < 0)
+		if (errno != EINTR)
+			return err_sys(err, "locking '%s'", dir);
+	n = event_files(l->fd, files);
 	if (n < 0)
 		return err_set(err, n, "the log '%s': %s", l->dir, strerror(-n));
 	for (int i = 0; i < n && r >= 0; i++)
-		r = check_file(l, fd, files[i], err);
-	return r < 0 ? r : check_head(l, fd, n > 0 ? files[0] : 1, err);
+		r = check_file(l, l->fd, files[i], err);
+	return r < 0 ? r : check_head(l, l->fd, n > 0 ? files[0] : 1, err);
+}
+
+void audit_log_done(struct audit_log *l)
+{
+	cleanup_close(&l->fd);
 }

@@ -148,7 +148,8 @@ static int check_all(struct telling *t, struct err *err)
 int audit_records_check(struct auditing *a, struct err *err)
 {
 	CLEANUP(telling_done) struct telling t = { .auditing = a };
-	struct audit_log log = {
+	CLEANUP(audit_log_done) struct audit_log log = {
+		.fd = -1,
 		.auditing = a,
 		.dir = RECORDS_DIR,
 		.noun = "record entry",

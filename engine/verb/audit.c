@@ -27,7 +27,8 @@ static int audit_ignore(const char *kind, const char *name, const char *problem,
 static int check_events(struct auditing *a, struct err *err)
 {
 	CLEANUP(audit_runs_free_p) struct audit_runs *runs = audit_runs_new(a);
-	struct audit_log log = {
+	CLEANUP(audit_log_done) struct audit_log log = {
+		.fd = -1,
 		.auditing = a,
 		.dir = EVENTS_DIR,
 		.noun = "event",
@@ -66,17 +67,36 @@ static int check_receipts(struct auditing *a, struct err *err)
 	return 0;
 }
 
+static void auditing_done(struct auditing *a)
+{
+	for (size_t i = 0; i < a->n_problems; i++) {
+		free(a->problems[i].kind);
+		free(a->problems[i].name);
+		free(a->problems[i].problem);
+	}
+	free(a->problems);
+}
+
+/* Whoever prints them may wait for a reader, and nobody else has to wait for that. */
+static int tell_problems(const struct auditing *a, engine_audit_fn fn, void *ctx, struct err *err)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < a->n_problems && r >= 0; i++) {
+		const struct audit_problem *one = &a->problems[i];
+
+		r = fn(one->kind, one->name, one->problem, ctx, err);
+	}
+	return r;
+}
+
 int engine_audit_verify(struct engine *e, const char *const *heads, size_t n_heads,
 			engine_audit_fn fn, void *ctx, struct engine_audit *ret, struct err *err)
 {
 	AUTO_FREE bool *found = calloc(n_heads + 1, sizeof(*found));
-	struct auditing a = { .engine = e,
-			      .fn = fn,
-			      .ctx = ctx,
-			      .result = ret,
-			      .heads = heads,
-			      .n_heads = n_heads,
-			      .found = found };
+	CLEANUP(auditing_done) struct auditing a = {
+		.engine = e, .result = ret, .heads = heads, .n_heads = n_heads, .found = found
+	};
 	int r;
 
 	*ret = (struct engine_audit){ 0 };
@@ -92,5 +112,5 @@ int engine_audit_verify(struct engine *e, const char *const *heads, size_t n_hea
 		if (!found[i])
 			r = audit_complain(&a, "head", heads[i],
 					   "no chain has it: all were written anew", err);
-	return r;
+	return r < 0 ? r : tell_problems(&a, fn, ctx, err);
 }

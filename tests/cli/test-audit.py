@@ -1,11 +1,15 @@
 """What was changed behind our back in receipts, runs and events is named."""
 
+import fcntl
 import hashlib
 import json
+import os
 import sqlite3
+import subprocess
 import sys
 
-from snaptest import World, main, needs_fuse, test
+from runtest import until
+from snaptest import SNAP, World, main, needs_fuse, test
 from watchtest import once, rules, stages
 
 
@@ -323,6 +327,28 @@ def a_change_whose_writer_died_halfway_is_sound_and_a_changed_line_is_named(w: W
 def verify_any(w):
     got = w.snap("audit", "verify", "--json")
     return [(p["kind"], p["name"], p["problem"]) for p in got.json("snap.audit/1", status=got.status)["problems"]]
+
+
+def is_waiting(pid):
+    with open("/proc/locks") as f:
+        return any("->" in line and "FLOCK" in line and f" {pid} " in line for line in f)
+
+
+@test
+def an_audit_waits_for_a_writer_and_complains_of_nothing_that_is_half_written(w: World):
+    work(w)
+    events = w.store / "events"
+    lock = os.open(events, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        os.rename(events / "head", events / "head.away")
+        child = subprocess.Popen([SNAP, "audit", "verify"], cwd=w.project, env=w.env, stdout=subprocess.PIPE)
+        until(lambda: is_waiting(child.pid) or child.poll() is not None)
+        os.rename(events / "head.away", events / "head")
+    finally:
+        os.close(lock)
+    out, _ = child.communicate(timeout=60)
+    assert child.returncode == 0, out
 
 
 if __name__ == "__main__":
