@@ -51,9 +51,24 @@ int tray_open(const char *store, struct tray *ret, struct err *err)
 	return open_dir(store, "-tickets", ret, err);
 }
 
+/* Who can write to it can write a result, too, and what we make of results is ours. */
 int tray_open_shared(const char *dir, struct tray *ret, struct err *err)
 {
-	return open_dir(dir, "", ret, err);
+	CLEANUP(tray_done) struct tray t = TRAY_INIT;
+	struct stat st;
+	int r = open_dir(dir, "", &t, err);
+
+	if (r < 0)
+		return r;
+	if (fstat(t.fd, &st) < 0)
+		return err_sys(err, "'%s'", t.dir);
+	if (st.st_uid != geteuid() || (st.st_mode & 022) != 0)
+		return err_set(err, -EACCES,
+			       "'%s' is not a directory that only you can write to (chmod go-w)",
+			       t.dir);
+	*ret = t;
+	t = (struct tray)TRAY_INIT;
+	return 0;
 }
 
 const char *tray_name(const char *id, enum tray_file file, char name[TRAY_NAME_SIZE])

@@ -32,7 +32,7 @@ struct tray {
 
 /* Beside a store; made if need be. */
 NODISCARD int tray_open(const char *store, struct tray *ret, struct err *err);
-/* A directory that several machines see; made if need be. */
+/* A directory that several machines see; made if need be.  -EACCES if others can write to it. */
 NODISCARD int tray_open_shared(const char *dir, struct tray *ret, struct err *err);
 void tray_done(struct tray *t);
 

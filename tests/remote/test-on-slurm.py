@@ -246,6 +246,19 @@ def a_directory_that_others_can_write_to_holds_no_store(w):
         w.snap("worker", "--ticket", "/x", "--queue", "nats://127.0.0.1").fails(2, "exclude each other")
 
 
+@test
+def a_directory_that_others_can_write_to_holds_no_tickets(w):
+    needs_fuse()
+    with StandIn(w) as slurm, Cluster(w, slurm) as c:
+        tickets = c.dir / "tickets"
+        tickets.mkdir(parents=True, exist_ok=True)
+        tickets.chmod(0o777)
+        got = c.run("true")
+        assert got.status != 0 and b"only you can write to" in got.err and not results(c), str(got)
+        tickets.chmod(0o700)
+        c.run("true").ends(0)
+
+
 # --- a real one -------------------------------------------------------------------------------
 
 
