@@ -136,9 +136,9 @@ int slurm_submit(const struct slurm_job *job, struct err *err)
 
 static bool is_over(const char *state)
 {
-	static const char *const over[] = { "COMPLETED", "FAILED",    "CANCELLED",
-					    "TIMEOUT",   "NODE_FAIL", "PREEMPTED",
-					    "BOOT_FAIL", "DEADLINE",  "OUT_OF_MEMORY" };
+	static const char *const over[] = { "COMPLETED",     "FAILED",    "CANCELLED",   "TIMEOUT",
+					    "NODE_FAIL",     "PREEMPTED", "BOOT_FAIL",   "DEADLINE",
+					    "OUT_OF_MEMORY", "REVOKED",   "SPECIAL_EXIT" };
 
 	for (size_t i = 0; i < ARRAY_LEN(over); i++)
 		if (strcmp(state, over[i]) == 0)

@@ -71,8 +71,9 @@ static void send_span(struct engine *e)
 
 	if (!log || !dir || !s.self || !has_collector(e))
 		return;
-	if (detach_process(e, "the span of the run", become_sender, (void *)(uintptr_t)&s, &err) <
-	    0)
+	/* It becomes another program at once, so the store may stay open here. */
+	if (detach_process(NULL, "the span of the run", become_sender, (void *)(uintptr_t)&s,
+			   &err) < 0)
 		log_warn("%s, continuing", err.msg);
 }
 
