@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "cowfs/store/recipe.h"
+#include "remote/pack/digest-table.h"
 #include "remote/pack/inbound.h"
 #include "remote/pack/portable.h"
 
@@ -142,31 +143,25 @@ static bool is_here(struct pack_set *packs, enum object_kind kind, const struct 
 	return here;
 }
 
-/* A node and all below it; the level falls with each step. */
-static int node_is_here(struct pack_set *packs, const struct digest *d, unsigned level, bool miss,
-			struct err *err)
-{
-	CLEANUP(place_free_p) struct place *p = calloc(1, sizeof(*p));
-	bool lacking = false;
-	int r;
+struct looking {
+	struct pack_set *packs;
+	struct digest_table seen; /* nodes -> whether all of them is here */
+	bool miss;
+};
 
-	if (!p)
-		return err_nomem(err);
-	if (!is_here(packs, OBJECT_RECIPE, d, miss))
-		return 0;
-	p->packs = packs;
-	r = get(p, OBJECT_RECIPE, d, err);
-	if (r == 0)
-		r = portable_recipe_decode(p->bytes.data, p->bytes.len, &p->node, err);
-	if (r < 0)
-		return r;
-	if (p->node.level != level)
-		return err_set(err, -EBADMSG, "a large file in a pack has nodes of a wrong level");
-	for (unsigned i = 0; i < p->node.n && (miss || !lacking); i++) {
-		if (digest_is_zero(&p->node.slot[i]))
+static int node_is_here(struct looking *l, const struct digest *d, unsigned level, struct err *err);
+
+static int slots_are_here(struct looking *l, const struct portable_recipe *node, struct err *err)
+{
+	bool lacking = false;
+
+	for (unsigned i = 0; i < node->n && (l->miss || !lacking); i++) {
+		int r;
+
+		if (digest_is_zero(&node->slot[i]))
 			continue;
-		r = level == 0 ? is_here(packs, OBJECT_CHUNK, &p->node.slot[i], miss)
-			       : node_is_here(packs, &p->node.slot[i], level - 1, miss, err);
+		r = node->level == 0 ? is_here(l->packs, OBJECT_CHUNK, &node->slot[i], l->miss)
+				     : node_is_here(l, &node->slot[i], node->level - 1, err);
 		if (r < 0)
 			return r;
 		lacking |= r == 0;
@@ -174,9 +169,52 @@ static int node_is_here(struct pack_set *packs, const struct digest *d, unsigned
 	return !lacking;
 }
 
+/* A node and all below it; the level falls with each step. */
+static int read_node_here(struct looking *l, const struct digest *d, unsigned level,
+			  struct err *err)
+{
+	CLEANUP(place_free_p) struct place *p = calloc(1, sizeof(*p));
+	int r;
+
+	if (!p)
+		return err_nomem(err);
+	if (!is_here(l->packs, OBJECT_RECIPE, d, l->miss))
+		return 0;
+	p->packs = l->packs;
+	r = get(p, OBJECT_RECIPE, d, err);
+	if (r == 0)
+		r = portable_recipe_decode(p->bytes.data, p->bytes.len, &p->node, err);
+	if (r < 0)
+		return r;
+	if (p->node.level != level)
+		return err_set(err, -EBADMSG, "a large file in a pack has nodes of a wrong level");
+	return slots_are_here(l, &p->node, err);
+}
+
+/* Each once: a file can name the same node in every slot of every level, so as to be looked at for ever. */
+static int node_is_here(struct looking *l, const struct digest *d, unsigned level, struct err *err)
+{
+	const uint64_t *seen = digest_table_find(&l->seen, OBJECT_RECIPE, d);
+	int r;
+
+	if (seen)
+		return (int)*seen;
+	r = read_node_here(l, d, level, err);
+	if (r >= 0 && digest_table_add(&l->seen, OBJECT_RECIPE, d, (uint64_t)r) < 0)
+		return err_nomem(err);
+	return r;
+}
+
+static void looking_done(struct looking *l)
+{
+	digest_table_done(&l->seen);
+}
+
 int inbound_is_here(struct pack_set *packs, enum object_kind kind, const struct digest *digest,
 		    uint64_t size, bool miss, struct err *err)
 {
+	CLEANUP(looking_done) struct looking l = { .packs = packs, .miss = miss };
+
 	return kind == OBJECT_CHUNK ? is_here(packs, kind, digest, miss)
-				    : node_is_here(packs, digest, recipe_level(size), miss, err);
+				    : node_is_here(&l, digest, recipe_level(size), err);
 }

@@ -384,6 +384,8 @@ TEST(a_large_file_of_one_node_repeated_is_read_once)
 	CHECK_OK(take(&p, &root, &got, &err), &err);
 	CHECK_EQ(got.bytes, size);
 	CHECK(got.objects < 20);
+	CHECK_EQ(inbound_is_here(&p.packs, OBJECT_RECIPE, &below, size, false, &err), 1);
+	CHECK_EQ(inbound_is_here(&p.packs, OBJECT_RECIPE, &below, size, true, &err), 1);
 }
 
 TEST(a_large_file_with_a_node_of_a_wrong_level_is_refused)
