@@ -121,12 +121,20 @@ static int load_packs(struct promising *c, struct json packs, struct err *err)
 	return 0;
 }
 
-/* The process that brings frames reads the same text, from a file. */
+/* The process that brings frames reads the same text, from a file, which may have been lost with the power. */
+static bool is_written(int dir, const struct buf *text)
+{
+	CLEANUP(buf_done) struct buf have = BUF_INIT;
+	struct err ignored = { 0 };
+
+	return fdio_read_file(dir, SOURCE_NAME, SOURCE_MAX, &have, &ignored) >= 0 &&
+	       have.len == text->len && memcmp(have.data, text->data, have.len) == 0;
+}
+
 static int write_source(const struct promising *c, const struct buf *text, struct err *err)
 {
 	AUTO_FREE char *path = dir_path(c);
 	AUTO_CLOSE int fd = -1;
-	struct stat st;
 	int r = path ? path_make_dirs(path, 0700, err) : err_nomem(err);
 
 	if (r < 0)
@@ -134,7 +142,7 @@ static int write_source(const struct promising *c, const struct buf *text, struc
 	fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	if (fd < 0)
 		return err_sys(err, "opening '%s'", path);
-	if (fstatat(fd, SOURCE_NAME, &st, AT_SYMLINK_NOFOLLOW) == 0)
+	if (is_written(fd, text))
 		return 0;
 	return fdio_swap_file(fd, SOURCE_NAME, text->data, text->len, 0600, err);
 }

@@ -15,6 +15,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/fdio.h"
 #include "base/hex.h"
 #include "base/log.h"
 #include "base/path.h"
@@ -23,6 +24,7 @@
 #include "engine/ask/ask-i.h"
 #include "engine/ask/detach-i.h"
 #include "engine/transfer/lazy-i.h"
+#include "remote/pack/pack.h"
 
 #define MOST      ((uint64_t)4 << 20) /* bytes at once that nobody waits for */
 #define MOST_ONE  ((uint64_t)1 << 20) /* the same over a single connection */
@@ -193,6 +195,19 @@ static void work_all(struct fetcher *f)
 	}
 }
 
+/* Is the index there, and whole?  One of just before a power loss may be empty. */
+static bool has_index(const struct fetcher *f, const char *name, const struct digest *digest)
+{
+	CLEANUP(buf_done) struct buf index = BUF_INIT;
+	struct err ignored = { 0 };
+	struct digest have;
+
+	if (fdio_read_file(f->dir.fd, name, PACK_INDEX_MAX, &index, &ignored) < 0)
+		return false;
+	have = digest_of(index.data, index.len);
+	return digest_equal(&have, digest);
+}
+
 /* Indexes are there, unless somebody removed STORE/remote. */
 static int bring_index(unsigned member, size_t i, void *ctx, struct err *err)
 {
@@ -201,11 +216,10 @@ static int bring_index(unsigned member, size_t i, void *ctx, struct err *err)
 	CLEANUP(buf_done) struct buf index = BUF_INIT;
 	char hex[SHA256_HEX_SIZE], name[SHA256_HEX_SIZE + 8];
 	struct depot *d;
-	struct stat st;
 	int r;
 
 	snprintf(name, sizeof(name), "%s.index", hex_encode(p->pack.digest.b, SHA256_SIZE, hex));
-	if (fstatat(f->dir.fd, name, &st, AT_SYMLINK_NOFOLLOW) == 0)
+	if (has_index(f, name, &p->index.digest))
 		return 0;
 	r = connections_get(&f->lines, member, &d, err);
 	return r < 0 ? r : lazy_bring_index(&f->dir, d, p, NULL, &index, err);

@@ -234,6 +234,25 @@ def both_killed_and_what_came_removed_all_the_same(w):
 
 
 @test
+def files_that_a_power_loss_emptied_come_again(w):
+    o = Lazy(w)
+    clone = o.clone()
+    assert until(o.fetchers)
+    o.kill_fetcher()
+    o.kill_cowfsd()
+    dir, = o.store_dir().iterdir()
+    emptied = [p for p in dir.iterdir() if p.name == "source" or p.suffix in (".index", ".pack")]
+    assert len(emptied) > 2, list(dir.iterdir())
+    for p in emptied:
+        os.truncate(p, 0)
+    o.other.ok("list")
+    assert until(lambda: (dir / "source").stat().st_size > 0)
+    o.other.ok("list")
+    assert (clone / "d3" / "f12").read_bytes() == (w.project / "d3" / "f12").read_bytes()
+    o.finish(clone)
+
+
+@test
 def a_remote_that_is_away_is_eio_and_named(w):
     o = Lazy(w)
     clone = o.clone()
