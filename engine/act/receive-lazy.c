@@ -58,6 +58,8 @@ static int promise(void *ctx, enum object_kind kind, const struct digest *digest
 	struct digest key = { { 0 } };
 	int r;
 
+	if (size >> 56 != 0)
+		return err_set(err, -EBADMSG, "a file in a pack has an impossible size");
 	*ret = settle_promise_remote(store_key(l->store), &l->record.id, kind, size, digest->b);
 	memcpy(key.b, ret->b, sizeof(ret->b));
 	r = digest_table_add(&l->known, OBJECT_CHUNK, &key, 0);

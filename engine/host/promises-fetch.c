@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/lock.h"
+#include "base/log.h"
 #include "base/vec.h"
 #include "engine/host/host-i.h"
 #include "engine/host/promising-i.h"
@@ -13,8 +15,16 @@
 #define LOOK_MS   100
 #define NEWS_MS   200
 #define SILENT_MS 20000 /* while not even the indexes are there */
+#define WRONG_MAX \
+	3 /* so often no file: it is none.  Another thread may have found a frame wrong first */
 
 /* --- the thread that stores ----------------------------------------------------------------- */
+
+/* Could it still be kept? */
+static bool is_open(const struct promise *one)
+{
+	return one->state == PROMISE_OPEN && one->wrong < WRONG_MAX;
+}
 
 /* lock held; one that somebody waits for.  Those that are not here are asked for. */
 static struct promise *next_wanted(struct promising *c)
@@ -22,7 +32,7 @@ static struct promise *next_wanted(struct promising *c)
 	if (!c->wants_due)
 		return NULL;
 	for (size_t i = 0; i < c->n_wanted; i++)
-		if (c->wanted[i]->state == PROMISE_OPEN &&
+		if (is_open(c->wanted[i]) &&
 		    supply_has(c->supply, promise_file(c, c->wanted[i]), true))
 			return c->wanted[i];
 	c->wants_due = false;
@@ -45,9 +55,22 @@ struct promise *promising_next_here(struct promising *c)
 	if (one || !c->supply)
 		return one;
 	for (; c->next < c->n; c->next++)
-		if (c->list[c->next]->state == PROMISE_OPEN && is_here(c, c->list[c->next]))
+		if (is_open(c->list[c->next]) && is_here(c, c->list[c->next]))
 			return c->list[c->next++];
 	return NULL;
+}
+
+/* Each object has its SHA-256, so it is what the remote means, and comes no better next time. */
+static void note_wrong(struct promising *c, struct promise *one, const struct err *why)
+{
+	LOCKED(&c->all->lock);
+
+	if (one->wrong == WRONG_MAX || ++one->wrong < WRONG_MAX)
+		return;
+	c->n_wrong++;
+	err_set(&c->wrong, -EIO, "'%s' cannot be fetched: %s", one->path ? one->path : "a file",
+		why->msg);
+	log_warn("%s", c->wrong.msg);
 }
 
 int promising_fetch_one(struct promising *c, struct batch *b, struct promise *one, struct err *err)
@@ -57,7 +80,10 @@ int promising_fetch_one(struct promising *c, struct batch *b, struct promise *on
 
 	if (r == 0)
 		one->content = content;
-	return r == -EBADMSG ? -EAGAIN : r; /* the frame comes again; supply_check() says so */
+	if (r == -EPROTO)
+		note_wrong(c, one, err);
+	/* The frame comes again, and supply_check() says so; or others are fetched first. */
+	return r == -EBADMSG || r == -EPROTO ? -EAGAIN : r;
 }
 
 /* lock held; begin again at the top of the list, since more has come */
@@ -71,18 +97,38 @@ static void look_again(struct promising *c)
 	c->completed = completed;
 }
 
+static int say_unplaced(struct err *err)
+{
+	return err_set(err, -EIO,
+		       "the remote has not said yet where it is; any snap command asks again");
+}
+
+/* lock held, but while it waits; nobody waits for ever if the remote is away */
+static int await_indexes(struct promising *c, struct err *err)
+{
+	const uint64_t now = engine_clock_ms();
+
+	if (c->asked_ms == 0)
+		c->asked_ms = now;
+	promises_wait_ms(c->all, NEWS_MS);
+	return now - c->asked_ms < SILENT_MS ? 0 : say_unplaced(err);
+}
+
 int promising_await_news(struct promising *c, struct err *err)
 {
 	struct promises *p = c->all;
+	int r;
 
-	if (!c->supply) {
-		promises_wait_ms(p, NEWS_MS);
-		return 0;
-	}
+	if (!c->supply)
+		return await_indexes(c, err);
 	if (c->done < c->n && !c->wants_due)
 		promises_wait_ms(p, NEWS_MS);
 	look_again(c);
-	return supply_check(c->supply, err);
+	r = supply_check(c->supply, err);
+	if (r < 0 || c->n_wrong == 0 || c->done + c->n_wrong < c->n)
+		return r;
+	*err = c->wrong;
+	return err->code;
 }
 
 /* --- whoever needs a file ------------------------------------------------------------------- */
@@ -114,13 +160,11 @@ static int check_wait(struct promising *c, const struct supply_since *since,
 {
 	if (c->unneeded || c->all->ending)
 		return err_set(err, -EIO, "nobody fetches it any more");
+	if (one->wrong == WRONG_MAX)
+		return err_set(err, -EIO, "what the remote has of it is no file");
 	if (c->supply)
 		return supply_check_wait(c->supply, since, promise_file(c, one), err);
-	return engine_clock_ms() - since->ms < SILENT_MS
-		   ? 0
-		   : err_set(
-			 err, -EIO,
-			 "the remote has not said yet where it is; any snap command asks again");
+	return engine_clock_ms() - since->ms < SILENT_MS ? 0 : say_unplaced(err);
 }
 
 int promising_await(struct promising *c, struct promise *one, struct err *err)
@@ -131,6 +175,7 @@ int promising_await(struct promising *c, struct promise *one, struct err *err)
 	if (c->supply)
 		since = supply_begin_wait(c->supply);
 	c->in_use++;
+	c->in_hand++;
 	r = want(c, one, err);
 	while (r == 0 && one->state == PROMISE_OPEN) {
 		promises_wait_ms(c->all, LOOK_MS);
@@ -142,6 +187,7 @@ int promising_await(struct promising *c, struct promise *one, struct err *err)
 		err_wrap(err, r, "'%s'", one->path ? one->path : "a file");
 	}
 	c->in_use--;
+	c->in_hand--;
 	pthread_cond_broadcast(&c->all->changed);
 	return r;
 }

@@ -78,10 +78,12 @@ static ssize_t peek_remote(struct promises *p, const struct object_id *id, uint6
 		n = -EAGAIN;
 	if (one && n == 0) {
 		c->in_use++;
+		c->in_hand++;
 		pthread_mutex_unlock(&p->lock);
 		n = supply_read(c->supply, promise_file(c, one), off, data, len, &ignored);
 		pthread_mutex_lock(&p->lock);
 		c->in_use--;
+		c->in_hand--;
 		one->unread |= n < 0;
 		n = n > 0 ? n : -EAGAIN;
 		pthread_cond_broadcast(&p->changed);

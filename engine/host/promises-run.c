@@ -386,6 +386,9 @@ void *promising_run(void *arg)
 		log_info("'%s' is %s: %llu files, %llu of them lost", promising_name(c),
 			 c->from ? "fetched" : "captured", (unsigned long long)c->n,
 			 (unsigned long long)c->lost);
+	/* Whoever waited for the last of them looks at it once more. */
+	while (r > 0 && c->in_hand > 0)
+		pthread_cond_wait(&p->changed, &p->lock);
 	c->ended = r > 0;
 	if (c->ended)
 		promising_forget_kept(c);

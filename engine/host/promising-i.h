@@ -27,6 +27,7 @@ struct promise {
 	uint64_t size;
 	bool held;     /* when the list was made */
 	bool unread;   /* somebody needed it, and it could not be fetched */
+	uint8_t wrong; /* how often all of it was here, and what it stands for was no file */
 	uint32_t file; /* if a remote has it: one more than its place in promising.files */
 	enum promise_state state;
 	struct content content; /* if it is kept; set while it is busy */
@@ -58,6 +59,7 @@ struct promising {
 	size_t n_packs;
 	char *from;         /* owned; what people call it: REMOTE/NAME */
 	uint64_t completed; /* packs that were, when large files were last looked for */
+	uint64_t asked_ms;  /* the indexes were first missed then; 0: they were not */
 
 	/* Taken without all->lock; a lease is never waited for while it is held. */
 	pthread_mutex_t saving;
@@ -70,6 +72,8 @@ struct promising {
 	struct promise **wanted; /* owned; of a remote one: somebody waits for them */
 	size_t n_wanted, cap_wanted;
 	bool wants_due, large_due; /* look for those, or for large files, that are here by now */
+	size_t n_wrong;            /* promises that no fetch can keep */
+	struct err wrong;          /* the last of them, why */
 	uint64_t done, done_bytes, lost; /* captured or lost; lost files */
 	unsigned told;                   /* percent, when that was last said (promises-tell.c) */
 	uint64_t told_ms;                /* engine_clock_ms() then; 0: never */
@@ -79,6 +83,7 @@ struct promising {
 	bool unneeded;       /* its record is gone: nothing more is read or stored, and it ends */
 	unsigned saving_now; /* commits under way */
 	unsigned in_use;     /* callers that keep a promise of it for themselves, or supply it */
+	unsigned in_hand;    /* of those, callers that have one of its promises in hand */
 	struct err stuck;    /* why it cannot go on; its code 0: it can */
 	pthread_t thread;
 	bool started;

@@ -46,7 +46,7 @@ bool supply_has_object(struct supply *s, const struct supply_file *f);
 
 /*
  * The content of a file into the store: 0.  -EAGAIN if some of it is not here: with `urgent` that comes
- * next.  -EBADMSG.
+ * next.  -EBADMSG: a frame was wrong once more.  -EPROTO: none was, and they hold no such file.
  */
 NODISCARD int supply_content(struct supply *s, struct batch *b, struct digests *known,
 			     const struct supply_file *what, bool urgent, struct content *ret,

@@ -52,7 +52,7 @@ static int take_bad(struct supply *s, struct err *err)
 	struct pack *p;
 
 	if (!s->packs.bad)
-		return -EBADMSG;
+		return -EPROTO;
 	s->packs.bad = false;
 	p = &s->packs.packs[s->packs.bad_pack];
 	one = &s->frames[s->packs.bad_pack].list[s->packs.bad_frame];
