@@ -242,19 +242,21 @@ static bool is_paused(void)
 /* lock held */
 static bool take_rest(struct supply *s, uint64_t most, struct engine_range *ret)
 {
-	for (; s->next_pack < s->packs.n; s->next_pack++) {
-		const struct pack *p = &s->packs.packs[s->next_pack];
-		bool later = false;
+	bool later = false;
+
+	/* One that was wrong, and comes again in a while, keeps no other from coming. */
+	for (size_t i = s->next_pack; i < s->packs.n; i++) {
+		const struct pack *p = &s->packs.packs[i];
 
 		for (uint32_t f = 0; f < p->n_frames; f++) {
-			if (is_absent(s, s->next_pack, f)) {
-				*ret = take_from(s, s->next_pack, f, most);
+			if (is_absent(s, i, f)) {
+				*ret = take_from(s, i, f, most);
 				return true;
 			}
-			later |= s->frames[s->next_pack].list[f].bad_until_ms > 0 && !p->here[f];
+			later |= s->frames[i].list[f].bad_until_ms > 0 && !p->here[f];
 		}
-		if (later)
-			return false;
+		if (!later)
+			s->next_pack = i + 1;
 	}
 	return false;
 }
