@@ -23,7 +23,7 @@
 #define S3_GC_STALE_S      3600 /* a gc whose object is older has died: see S3_GC_RENEW_MS */
 #define S3_GC_RENEW_MS     300000
 #define S3_GC_LOST_MS      3000000 /* a gc that did not renew its object for so long gives up */
-#define S3_PENDING_STALE_S 86400 /* the same of a push */
+#define S3_PENDING_STALE_S 86400   /* the same of a push */
 
 struct s3_depot {
 	struct depot depot;
