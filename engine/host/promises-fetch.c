@@ -57,6 +57,7 @@ struct promise *promising_next_here(struct promising *c)
 	for (; c->next < c->n; c->next++)
 		if (is_open(c->list[c->next]) && is_here(c, c->list[c->next]))
 			return c->list[c->next++];
+	c->large_due = false; /* each of them was looked at */
 	return NULL;
 }
 
@@ -93,7 +94,8 @@ static void look_again(struct promising *c)
 
 	c->next = 0;
 	c->wants_due = true;
-	c->large_due = completed != c->completed;
+	/* Whoever goes first may have kept the thread from looking the last time. */
+	c->large_due |= completed != c->completed;
 	c->completed = completed;
 }
 
