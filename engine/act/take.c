@@ -593,7 +593,7 @@ int take_snapshot(struct task *task, const struct engine_take_options *options, 
 	/* A clone prepares the next one of the same state itself. */
 	if (!options->clone && !options->part && !t.reuse && !is_lazy(&t))
 		warm_clone_renew(task->host->warm_clone, &t.snapshot);
-	if (!t.is_same && !options->git && !options->owner)
+	if (!t.is_same && !options->git && !t.owner)
 		event_taken(task, &taken);
 	taken.elapsed_ms = engine_clock_ms() - start;
 	*ret = taken;

@@ -13,7 +13,7 @@ MARK = "-- that was it --"
 SECONDS = 60
 # What differs from day to day: what the program is called, ids, times, sizes, processes, and how many files a git of this version writes.
 VARY = ((r"\bsnapcow ", "snap "), (r"\b[0-9a-f]{7,16}\b", "ID"), (r"\b\d+(\.\d+)?(ms|s)\b", "TIME"), (r"\d+ files, [\d.]+ KiB", "FILES"),
-        (r"process \d+", "process N"), (r"\bjust now\b|\b\d+ seconds? ago\b", "AGO"), (r"\d+ added, \d+ modified", "COUNTS"), (r"\d+( automatic)? snapshots", "SNAPSHOTS"),
+        (r"process \d+", "process N"), (r"\bjust now\b|\b\d+ seconds? ago\b", "AGO"), (r"AGO by \w+", "AGO by YOU"), (r"\d+ added, \d+ modified", "COUNTS"), (r"\d+( automatic)? snapshots", "SNAPSHOTS"),
         (r"^ \.git .*", " .git"), (r"^( price\.js) +", r"\1 "), (r"^ \d+ files changed.*", " CHANGED"),
         (r"\d+ paths", "PATHS"), (r"\d+ deleted", "DELETED"), (r"\d+ +[\d.]+ KiB", "SIZE"), (r"^its own .*", "its own"),
         (r"promotion of [a-z]+-[a-z]+", "promotion of NAME"))

@@ -34,7 +34,7 @@ def is_fine(w):
 def a_fork_bomb_ends_with_its_run(w):
     sleep = f"sleep 654321.{os.getpid()}"
     # The shell itself forks before the bomb goes off: later it could not, and would end.
-    bomb = sleep + " & b() { b | b & }; b; while :; do :; done"
+    bomb = sleep + " & b() { b | b & }; b & while :; do :; done"
     got = sh(w, bomb, "--pids", "64", "--time", "1s", status=124)
     assert got["timed_out"] and got["limit"] == "time", got
     assert not alive(sleep)
