@@ -165,14 +165,13 @@ static bool is_on_its_way(const struct layer *l, uint64_t number)
 
 /*
  * A file is as it was committed, under all its names, and if `strict` that commit is on the disk.
- * One that was read from the store since may be of any commit, and a cowfsd that was killed may have left
- * the last of those in memory.
+ * One that was read from the store since may be of any commit.
  */
 static bool is_synced(const struct layer *l, const struct node *n)
 {
 	if (!n || !S_ISREG(n->mode) || !node_is_persisted(n))
 		return false;
-	if (!l->record.strict || (l->durable > 0 && l->durable == l->persisted))
+	if (!l->record.strict || l->durable == l->persisted)
 		return true;
 	return n->changed > 0 && n->changed <= l->durable_generation &&
 	       node_names_changed(n) <= l->durable_generation;

@@ -363,23 +363,4 @@ TEST(a_file_waits_for_the_disk_only_for_its_own_commit)
 	CHECK(synced);
 }
 
-TEST(what_a_layer_was_opened_with_may_not_be_on_the_disk_yet)
-{
-	CLEANUP(live_close) struct live v = { .options.persist_ms = 1000000 };
-	struct err err = { 0 };
-	uint64_t node;
-
-	live_open(&v, "reopened");
-	make_strict(&v);
-	live_crash(&v);
-	live_put(&v, "a", "one");
-	live_persist(&v); /* as the committer does */
-	live_crash(&v);
-	node = live_hold(&v, "a");
-	live_put(&v, "later", "one");
-	synced = false;
-	CHECK_OK(layer_sync(v.l, node, &err), &err);
-	CHECK(synced);
-}
-
 TEST_MAIN("layer")
