@@ -126,11 +126,10 @@ struct layer {
 	int64_t calm_until; /* ms: no haste before that; the committer's, guarded by all->lock */
 	uint64_t synced[LAYER_SYNCED]; /* nodes that an fsync was asked for last */
 	unsigned next_synced;
-	uint64_t freezes;   /* begun */
-	uint64_t persisted; /* the last freeze that was committed */
-	uint64_t durable;   /* the last one whose commit waited for the disk */
-	uint64_t persisted_generation, durable_generation; /* of the nodes that these two hold */
-	struct layer_state state;                          /* of the last commit */
+	uint64_t freezes;         /* begun */
+	uint64_t persisted;       /* the last freeze that was committed */
+	uint64_t durable;         /* the last one whose commit waited for the disk */
+	struct layer_state state; /* of the last commit */
 	_Atomic unsigned reading; /* > 0: of late somebody read files that were not in memory */
 	struct halves *halves;    /* owned; NULL until one is met */
 	layer_witness_fn witness; /* or NULL */
@@ -324,12 +323,6 @@ void node_destroy(struct layer *l, struct node *n); /* whatever refers to it */
 void node_orphan(struct layer *l, struct node *n);
 void node_keep(struct layer *l, struct node *n); /* as it is now, in the place of what was kept */
 void node_unkeep(struct layer *l, struct node *n);
-
-/* It has a name, and is in the last commit as it is, under each of them. */
-bool node_is_persisted(const struct node *n);
-
-/* The generation in which a name of it last changed. */
-uint64_t node_names_changed(const struct node *n);
 void node_leave_strays(struct node *n);
 
 /* Its data was `before` bytes. */

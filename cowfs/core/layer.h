@@ -211,9 +211,8 @@ NODISCARD int layer_look(struct layer *l, layer_also_fn also, void *ctx, struct 
 			 struct err *err);
 
 /*
- * fsync(2) of a node: it survives the death of the process, and in a clone whose record says
- * `strict` power loss too.  If it or one of its names has changed since the last commit, so does
- * all that was done in the layer before; a file that has not costs nothing.
+ * fsync(2) of a node, which makes all that was done in the layer before survive the death of the
+ * process, and of a clone whose record says `strict` power loss too.
  */
 NODISCARD int layer_sync(struct layer *l, uint64_t node, struct err *err);
 

@@ -208,25 +208,6 @@ void node_destroy(struct layer *l, struct node *n)
 	free(n);
 }
 
-bool node_is_persisted(const struct node *n)
-{
-	if (node_has_no_name(n) || (n->linked && n->linked->marked))
-		return false;
-	for (const struct entry *e = n->names; e; e = e->next)
-		if (e->marked)
-			return false;
-	return true;
-}
-
-uint64_t node_names_changed(const struct node *n)
-{
-	uint64_t last = n->linked ? n->linked->changed : 0;
-
-	for (const struct entry *e = n->names; e; e = e->next)
-		last = e->changed > last ? e->changed : last;
-	return last;
-}
-
 /* Is there a reason to keep it in memory? */
 static bool is_needed(const struct node *n)
 {
@@ -234,7 +215,14 @@ static bool is_needed(const struct node *n)
 		return true;
 	if (node_has_no_name(n))
 		return false;
-	return (node_is_dir(n) && n->dir.entries.n > 0) || !node_is_persisted(n);
+	if (node_is_dir(n) && n->dir.entries.n > 0)
+		return true;
+	if (n->linked && n->linked->marked)
+		return true;
+	for (const struct entry *e = n->names; e; e = e->next)
+		if (e->marked)
+			return true;
+	return false;
 }
 
 void node_release(struct layer *l, struct node *n)

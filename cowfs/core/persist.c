@@ -40,19 +40,10 @@ static int put_all(struct persist *p, struct batch **b, struct err *err)
 	return r < 0 ? r : batch_commit(*b, p->durability, err);
 }
 
-static void set_durable(struct layer *l, uint64_t number, uint64_t generation)
-{
-	if (l->durable >= number)
-		return;
-	l->durable = number;
-	l->durable_generation = generation;
-}
-
 int persist_run(struct persist *p, struct err *err)
 {
 	CLEANUP(batch_end_p) struct batch *b = NULL;
 	struct layer *l = p->l;
-	const uint64_t generation = l->generation; /* that this freeze ends */
 	uint64_t number;
 	int r;
 
@@ -80,9 +71,8 @@ int persist_run(struct persist *p, struct err *err)
 	sweep_count_freed(l);
 	l->state = p->state;
 	l->persisted = number;
-	l->persisted_generation = generation;
 	if (p->durability == BATCH_DURABLE)
-		set_durable(l, number, generation);
+		l->durable = number;
 	else if (l->record.strict)
 		layers_harden_soon(l->all);
 	layers_count_persist(l->all);
@@ -143,14 +133,15 @@ int layer_look(struct layer *l, layer_also_fn also, void *ctx, struct layer_stat
 }
 
 /* What this layer has committed survives power loss; many layers share one wait for the disk. */
-static int harden(struct layer *l, uint64_t number, uint64_t generation, struct err *err)
+static int harden(struct layer *l, uint64_t number, struct err *err)
 {
 	int r = store_harden(layers_store(l->all), err);
 
 	if (r < 0)
 		return r;
 	pthread_mutex_lock(&l->lock);
-	set_durable(l, number, generation);
+	if (l->durable < number)
+		l->durable = number;
 	pthread_mutex_unlock(&l->lock);
 	return 0;
 }
@@ -163,58 +154,31 @@ static bool is_on_its_way(const struct layer *l, uint64_t number)
 	return l->sync_asked || (l->freezes >= number && layer_is_taken(l) && l->failed == 0);
 }
 
-/*
- * A file is as it was committed, under all its names, and if `strict` that commit is on the disk.
- * One that was read from the store since may be of any commit.
- */
-static bool is_synced(const struct layer *l, const struct node *n)
-{
-	if (!n || !S_ISREG(n->mode) || !node_is_persisted(n))
-		return false;
-	if (!l->record.strict || l->durable == l->persisted)
-		return true;
-	return n->changed > 0 && n->changed <= l->durable_generation &&
-	       node_names_changed(n) <= l->durable_generation;
-}
-
 /* Whoever waits for a persist that began after his call needs none of his own. */
-static int persist_once(struct layer *l, struct err *err)
-{
-	struct persist p = { .l = l, .durability = BATCH_SAFE };
-	const uint64_t number = l->freezes + 1;
-	int r = 0;
-
-	while (is_on_its_way(l, number))
-		layer_await_turn(l);
-	if (l->persisted >= number || (!l->marked && !layer_is_taken(l)))
-		return 0;
-	l->sync_asked = true;
-	layer_take_turn(l);
-	l->sync_asked = false;
-	if (l->persisted < number && l->marked)
-		r = persist_run(&p, err);
-	layer_end_turn(l);
-	return r;
-}
-
 int layer_sync(struct layer *l, uint64_t node, struct err *err)
 {
-	uint64_t number, generation;
+	struct persist p = { .l = l, .durability = BATCH_SAFE };
+	uint64_t number;
 	bool owed;
 	int r = 0;
 
 	sweep_await(l);
 	pthread_mutex_lock(&l->lock);
 	l->synced[l->next_synced++ % LAYER_SYNCED] = node;
-	if (is_synced(l, map_get(&l->nodes, &node))) {
-		pthread_mutex_unlock(&l->lock);
-		return 0;
+	number = l->freezes + 1;
+	while (is_on_its_way(l, number))
+		layer_await_turn(l);
+	if (l->persisted < number && (l->marked || layer_is_taken(l))) {
+		l->sync_asked = true;
+		layer_take_turn(l);
+		l->sync_asked = false;
+		if (l->persisted < number && l->marked)
+			r = persist_run(&p, err);
+		layer_end_turn(l);
 	}
-	r = persist_once(l, err);
 	number = l->persisted;
-	generation = l->persisted_generation;
 	/* What the committer persisted meanwhile may not be on the disk yet. */
 	owed = l->record.strict && l->durable < number;
 	pthread_mutex_unlock(&l->lock);
-	return r >= 0 && owed ? harden(l, number, generation, err) : r;
+	return r >= 0 && owed ? harden(l, number, err) : r;
 }
