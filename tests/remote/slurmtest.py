@@ -45,7 +45,13 @@ if me == "sbatch":
     if os.path.exists(top + "/refuse"):
         sys.exit("sbatch: error: Batch job submission failed: Invalid account")
     script = sys.stdin.read()
-    n = 1 + sum(f.endswith(".name") for f in os.listdir(top))
+    n = 1
+    while True:  # others submit at the same time
+        try:
+            os.close(os.open(f"{top}/{n}.number", os.O_CREAT | os.O_EXCL))
+            break
+        except FileExistsError:
+            n += 1
     write(n, "script", script)
     os.chmod(f"{top}/{n}.script", 0o700)
     write(n, "state", "PENDING")
