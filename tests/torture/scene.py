@@ -30,6 +30,7 @@ STORE_NAMES = {
     "events",
     "experiments",
     "firings",
+    "growth",
     "journal",
     "lock",
     "meta.db",
