@@ -345,6 +345,16 @@ int sys_cond_wait_until(pthread_cond_t *cond, pthread_mutex_t *lock, const struc
 	return -pthread_cond_timedwait_relative_np(cond, lock, &left);
 }
 
+int sys_cond_wait_ms(pthread_cond_t *cond, pthread_mutex_t *lock, uint64_t ms)
+{
+	const struct timespec left = {
+		.tv_sec = (time_t)(ms / 1000),
+		.tv_nsec = (long)(ms % 1000) * 1000000,
+	};
+
+	return -pthread_cond_timedwait_relative_np(cond, lock, &left);
+}
+
 void sys_read_ahead(int fd, off_t len)
 {
 	struct radvisory wanted = { .ra_offset = 0,

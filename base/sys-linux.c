@@ -436,6 +436,17 @@ int sys_cond_wait_until(pthread_cond_t *cond, pthread_mutex_t *lock, const struc
 	return -pthread_cond_timedwait(cond, lock, until);
 }
 
+int sys_cond_wait_ms(pthread_cond_t *cond, pthread_mutex_t *lock, uint64_t ms)
+{
+	struct timespec until;
+
+	clock_gettime(CLOCK_MONOTONIC, &until);
+	until.tv_nsec += (long)(ms % 1000) * 1000000;
+	until.tv_sec += (time_t)(ms / 1000) + until.tv_nsec / 1000000000;
+	until.tv_nsec %= 1000000000;
+	return sys_cond_wait_until(cond, lock, &until);
+}
+
 void sys_read_ahead(int fd, off_t len)
 {
 	IGNORE_RESULT(posix_fadvise(fd, 0, len, POSIX_FADV_WILLNEED),

@@ -234,10 +234,11 @@ void sys_take_short_turns(void);
 
 /*
  * A condition whose timed waits use CLOCK_MONOTONIC, so that setting the clock does not prolong them.
- * A wait returns 0, or -ETIMEDOUT from `until` on.
+ * A wait returns 0, or -ETIMEDOUT from `until` on, or when so many milliseconds have passed.
  */
 void sys_cond_init(pthread_cond_t *cond);
 int sys_cond_wait_until(pthread_cond_t *cond, pthread_mutex_t *lock, const struct timespec *until);
+int sys_cond_wait_ms(pthread_cond_t *cond, pthread_mutex_t *lock, uint64_t ms);
 
 /* Have the first `len` bytes of a file read while we do something else, if the system likes. */
 void sys_read_ahead(int fd, off_t len);

@@ -16,20 +16,10 @@ void layers_wake(struct layers *ls)
 
 void layers_wait(struct layers *ls, pthread_cond_t *cond, int64_t ms)
 {
-	struct timespec until;
-
-	if (ms < 0) {
+	if (ms < 0)
 		pthread_cond_wait(cond, &ls->lock);
-		return;
-	}
-	clock_gettime(CLOCK_MONOTONIC, &until);
-	until.tv_sec += ms / 1000;
-	until.tv_nsec += ms % 1000 * 1000000;
-	if (until.tv_nsec >= 1000000000) {
-		until.tv_sec++;
-		until.tv_nsec -= 1000000000;
-	}
-	sys_cond_wait_until(cond, &ls->lock, &until);
+	else
+		sys_cond_wait_ms(cond, &ls->lock, (uint64_t)ms);
 }
 
 /* --- counting --------------------------------------------------------------------------- */

@@ -212,18 +212,16 @@ bool server_is_busy(struct server *s)
 
 bool server_drain(struct server *s, unsigned ms)
 {
-	struct timespec until;
+	const uint64_t until = engine_clock_ms() + ms;
+	uint64_t now;
 	bool empty;
-	int rc = 0;
 
-	clock_gettime(CLOCK_REALTIME, &until);
-	until.tv_sec += ms / 1000;
 	pthread_mutex_lock(&s->lock);
 	/* Idle connections end; those at work can still answer. */
 	for (struct connection *c = s->connections; c; c = c->next)
 		shutdown(c->control.fd, SHUT_RD);
-	while (s->n_connections > 0 && rc == 0)
-		rc = pthread_cond_timedwait(&s->changed, &s->lock, &until);
+	while (s->n_connections > 0 && (now = engine_clock_ms()) < until)
+		sys_cond_wait_ms(&s->changed, &s->lock, until - now);
 	empty = s->n_connections == 0;
 	pthread_mutex_unlock(&s->lock);
 	return empty;
@@ -554,7 +552,7 @@ int server_init(struct server *s, struct host *h, int run_fd, int wake_fd, int l
 		.began = engine_now(),
 	};
 	pthread_mutex_init(&s->lock, NULL);
-	pthread_cond_init(&s->changed, NULL);
+	sys_cond_init(&s->changed);
 	touch(s);
 	if (!s->given && unlinkat(run_fd, CONTROL_SOCKET, 0) < 0 && errno != ENOENT)
 		return err_sys(err, "removing an old '" CONTROL_SOCKET "'");

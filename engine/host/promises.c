@@ -8,6 +8,7 @@
 
 #include "base/lock.h"
 #include "base/log.h"
+#include "base/sys.h"
 #include "base/vec.h"
 #include "engine/host/host-i.h"
 #include "engine/host/promising-i.h"
@@ -26,7 +27,7 @@ int promises_new(struct host *h, struct promises **ret, struct err *err)
 		return err_nomem(err);
 	p->host = h;
 	pthread_mutex_init(&p->lock, NULL);
-	pthread_cond_init(&p->changed, NULL);
+	sys_cond_init(&p->changed);
 	*ret = p;
 	return 0;
 }

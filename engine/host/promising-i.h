@@ -5,9 +5,9 @@
 
 #include <pthread.h>
 #include <stdatomic.h>
-#include <time.h>
 
 #include "base/map.h"
+#include "base/sys.h"
 #include "cowfs/store/cache.h"
 #include "engine/host/promises-i.h"
 #include "engine/host/supply-i.h"
@@ -129,13 +129,7 @@ static inline const char *promising_name(const struct promising *c)
 /* lock held */
 static inline void promises_wait_ms(struct promises *p, unsigned ms)
 {
-	struct timespec until;
-
-	clock_gettime(CLOCK_REALTIME, &until);
-	until.tv_nsec += (long)(ms % 1000) * 1000000;
-	until.tv_sec += ms / 1000 + until.tv_nsec / 1000000000;
-	until.tv_nsec %= 1000000000;
-	pthread_cond_timedwait(&p->changed, &p->lock, &until);
+	sys_cond_wait_ms(&p->changed, &p->lock, ms);
 }
 
 /* --- promises.c --- */

@@ -3,8 +3,8 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
+#include "base/sys.h"
 #include "base/vec.h"
 #include "engine/find/engine-i.h"
 
@@ -22,7 +22,7 @@ struct open_question {
 void questions_init(struct questions *q)
 {
 	pthread_mutex_init(&q->lock, NULL);
-	pthread_cond_init(&q->changed, NULL);
+	sys_cond_init(&q->changed);
 }
 
 void questions_done(struct questions *q)
@@ -68,18 +68,6 @@ static void drop_question(struct questions *q, struct open_question *o)
 	q->n--;
 }
 
-/* With the lock, which is released meanwhile. */
-static void wait_a_little(struct questions *q)
-{
-	struct timespec until;
-
-	clock_gettime(CLOCK_REALTIME, &until);
-	until.tv_nsec += (long)LOOK_MS * 1000000;
-	until.tv_sec += until.tv_nsec / 1000000000;
-	until.tv_nsec %= 1000000000;
-	pthread_cond_timedwait(&q->changed, &q->lock, &until);
-}
-
 int questions_put(struct questions *q, const struct task *task, const struct question_ask *ask,
 		  void (*opened)(const struct task *task, const struct question_ask *ask),
 		  struct question_told *ret, struct err *err)
@@ -95,7 +83,7 @@ int questions_put(struct questions *q, const struct task *task, const struct que
 	opened(task, ask);
 	pthread_mutex_lock(&q->lock);
 	while (r == 0 && !o.told.answered && !q->closed && engine_clock_ms() < o.deadline) {
-		wait_a_little(q);
+		sys_cond_wait_ms(&q->changed, &q->lock, LOOK_MS);
 		r = task_wanted(task, err);
 	}
 	drop_question(q, &o);

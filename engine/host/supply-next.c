@@ -4,11 +4,11 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/hex.h"
 #include "base/lock.h"
+#include "base/sys.h"
 #include "engine/find/engine-i.h"
 #include "engine/host/supplying-i.h"
 
@@ -16,23 +16,11 @@
 #define GONE_MS  10000               /* without a question: no process brings anything */
 #define WANT_MAX ((uint64_t)1 << 20) /* bytes that come along with what is wanted */
 
-/* lock held */
-static void wait_ms(struct supply *s, unsigned ms)
-{
-	struct timespec until;
-
-	clock_gettime(CLOCK_REALTIME, &until);
-	until.tv_nsec += (long)(ms % 1000) * 1000000;
-	until.tv_sec += ms / 1000 + until.tv_nsec / 1000000000;
-	until.tv_nsec %= 1000000000;
-	pthread_cond_timedwait(&s->changed, &s->lock, &until);
-}
-
 void supply_await(struct supply *s, unsigned ms)
 {
 	LOCKED(&s->lock);
 
-	wait_ms(s, ms);
+	sys_cond_wait_ms(&s->changed, &s->lock, ms);
 }
 
 /* --- whoever waits ------------------------------------------------------------------------ */
@@ -288,7 +276,7 @@ bool supply_next(struct supply *s, const struct engine_supply_options *o, struct
 		now = engine_clock_ms();
 		if (now >= until)
 			break;
-		wait_ms(s, (unsigned)(until - now));
+		sys_cond_wait_ms(&s->changed, &s->lock, until - now);
 	}
 	return false;
 }

@@ -11,6 +11,7 @@
 #include "base/fdio.h"
 #include "base/hex.h"
 #include "base/lock.h"
+#include "base/sys.h"
 #include "base/vec.h"
 #include "engine/find/engine-i.h"
 #include "engine/host/supplying-i.h"
@@ -106,7 +107,7 @@ int supply_open(const char *path, char *const *packs, size_t n, struct supply **
 	if (!s)
 		return err_nomem(err);
 	pthread_mutex_init(&s->lock, NULL);
-	pthread_cond_init(&s->changed, NULL);
+	sys_cond_init(&s->changed);
 	s->packs.lock = &s->lock;
 	s->opened_ms = s->news_ms = engine_clock_ms();
 	s->dir = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);

@@ -317,6 +317,13 @@ TEST(a_wait_ends_by_the_clock_that_nobody_sets)
 	CHECK_EQ(r, -ETIMEDOUT);
 	CHECK(now.tv_sec > until.tv_sec ||
 	      (now.tv_sec == until.tv_sec && now.tv_nsec >= until.tv_nsec));
+	CHECK_EQ(sys_cond_wait_ms(&cond, &lock, 0), -ETIMEDOUT);
+	do {
+		r = sys_cond_wait_ms(&cond, &lock, 1001);
+	} while (r == 0);
+	CHECK_EQ(r, -ETIMEDOUT);
+	clock_gettime(CLOCK_MONOTONIC, &until);
+	CHECK(until.tv_sec > now.tv_sec);
 	pthread_mutex_unlock(&lock);
 	pthread_cond_destroy(&cond);
 }
