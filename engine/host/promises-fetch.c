@@ -15,15 +15,13 @@
 #define LOOK_MS   100
 #define NEWS_MS   200
 #define SILENT_MS 20000 /* while not even the indexes are there */
-#define WRONG_MAX \
-	3 /* so often no file: it is none.  Another thread may have found a frame wrong first */
 
 /* --- the thread that stores ----------------------------------------------------------------- */
 
 /* Could it still be kept? */
 static bool is_open(const struct promise *one)
 {
-	return one->state == PROMISE_OPEN && one->wrong < WRONG_MAX;
+	return one->state == PROMISE_OPEN && !one->wrong;
 }
 
 /* lock held; one that somebody waits for.  Those that are not here are asked for. */
@@ -66,8 +64,9 @@ static void note_wrong(struct promising *c, struct promise *one, const struct er
 {
 	LOCKED(&c->all->lock);
 
-	if (one->wrong == WRONG_MAX || ++one->wrong < WRONG_MAX)
+	if (one->wrong)
 		return;
+	one->wrong = true;
 	c->n_wrong++;
 	err_set(&c->wrong, -EIO, "'%s' cannot be fetched: %s", one->path ? one->path : "a file",
 		why->msg);
@@ -162,7 +161,7 @@ static int check_wait(struct promising *c, const struct supply_since *since,
 {
 	if (c->unneeded || c->all->ending)
 		return err_set(err, -EIO, "nobody fetches it any more");
-	if (one->wrong == WRONG_MAX)
+	if (one->wrong)
 		return err_set(err, -EIO, "what the remote has of it is no file");
 	if (c->supply)
 		return supply_check_wait(c->supply, since, promise_file(c, one), err);

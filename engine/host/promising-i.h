@@ -27,7 +27,7 @@ struct promise {
 	uint64_t size;
 	bool held;     /* when the list was made */
 	bool unread;   /* somebody needed it, and it could not be fetched */
-	uint8_t wrong; /* how often all of it was here, and what it stands for was no file */
+	bool wrong;    /* all of it was here, and what it stands for was no file */
 	uint32_t file; /* if a remote has it: one more than its place in promising.files */
 	enum promise_state state;
 	struct content content; /* if it is kept; set while it is busy */

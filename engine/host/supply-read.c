@@ -40,39 +40,43 @@ static int take_missed(struct supply *s, bool urgent, struct err *err)
 	return -EAGAIN;
 }
 
-/*
- * lock held.  A frame had wrong bytes: it comes again.  The second time that is why nothing goes on, and
- * it is left alone for a while.
- */
-static int take_bad(struct supply *s, struct err *err)
+/* lock held; it comes again, the second time after a while */
+static int take_wrong_frame(struct supply *s, size_t pack, uint32_t frame, const struct err *why)
 {
-	struct frame *one;
+	struct frame *one = &s->frames[pack].list[frame];
 	char name[SUPPLY_NAME_SIZE], hex[SHA256_HEX_SIZE];
+	struct pack *p = &s->packs.packs[pack];
 	AUTO_CLOSE int fd = -1;
-	struct pack *p;
 
-	if (!s->packs.bad)
-		return -EPROTO;
-	s->packs.bad = false;
-	p = &s->packs.packs[s->packs.bad_pack];
-	one = &s->frames[s->packs.bad_pack].list[s->packs.bad_frame];
-	if (p->here[s->packs.bad_frame])
-		s->frames[s->packs.bad_pack].here--;
-	pack_set_drop_frame(&s->packs, s->packs.bad_pack, s->packs.bad_frame);
+	p->wrong[frame] = 0;
+	s->frames[pack].here--;
 	hex_encode(p->digest.b, sizeof(p->digest.b), hex);
 	fd = openat(s->dir, supply_file_name(hex, "have", name), O_WRONLY | O_NOFOLLOW | O_CLOEXEC);
 	if (fd >= 0)
-		IGNORE_RESULT(fdio_pwrite(fd, "\0", 1, (off_t)s->packs.bad_frame),
+		IGNORE_RESULT(fdio_pwrite(fd, "\0", 1, (off_t)frame),
 			      "it would be found wrong again");
 	one->state = FRAME_ABSENT;
-	if (s->next_pack > s->packs.bad_pack)
-		s->next_pack = s->packs.bad_pack;
+	if (s->next_pack > pack)
+		s->next_pack = pack;
 	if (one->strikes < SUPPLY_STRIKES && ++one->strikes < SUPPLY_STRIKES)
 		return -EAGAIN;
 	one->bad_until_ms = engine_clock_ms() + SUPPLY_BAD_MS;
 	s->n_bad++;
-	s->bad = *err;
+	s->bad = *why;
 	return -EBADMSG;
+}
+
+/* lock held; somebody else who read the same frame may have taken it already */
+static int take_wrong(struct supply *s, const struct err *why)
+{
+	int r = -EAGAIN;
+
+	for (size_t i = 0; i < s->packs.n; i++)
+		for (uint32_t f = 0; f < s->packs.packs[i].n_frames; f++)
+			if (s->packs.packs[i].wrong[f] &&
+			    take_wrong_frame(s, i, f, why) == -EBADMSG)
+				r = -EBADMSG;
+	return r;
 }
 
 static int judge(struct supply *s, int r, bool urgent, struct err *err)
@@ -81,7 +85,9 @@ static int judge(struct supply *s, int r, bool urgent, struct err *err)
 
 	if (r == -ENODATA)
 		return take_missed(s, urgent, err);
-	return r == -EBADMSG ? take_bad(s, err) : r;
+	if (r == -EILSEQ)
+		return take_wrong(s, err);
+	return r == -EBADMSG ? -EPROTO : r;
 }
 
 int supply_content(struct supply *s, struct batch *b, struct digests *known,

@@ -43,6 +43,7 @@ static void pack_done(struct pack *p)
 	free(p->objects);
 	free(p->here);
 	free(p->missed);
+	free(p->wrong);
 }
 
 void pack_set_done(struct pack_set *s)
@@ -239,7 +240,8 @@ int pack_set_add_partial(struct pack_set *s, const void *index, size_t len, int 
 	p = &s->packs[s->n - 1];
 	p->here = calloc(p->n_frames, 1);
 	p->missed = calloc(p->n_frames, 1);
-	return p->here && p->missed ? 0 : err_nomem(err);
+	p->wrong = calloc(p->n_frames, 1);
+	return p->here && p->missed && p->wrong ? 0 : err_nomem(err);
 }
 
 const struct pack_object *pack_set_find(const struct pack_set *s, enum object_kind kind,
@@ -301,12 +303,6 @@ static struct cached *cache_slot(struct pack_cache *c, size_t pack, uint32_t fra
 	return oldest;
 }
 
-void pack_set_drop_frame(struct pack_set *s, size_t pack, uint32_t frame)
-{
-	cache_slot(s->cache, pack, frame)->used = 0;
-	s->packs[pack].here[frame] = 0;
-}
-
 static int load_frame(struct pack_set *s, size_t pack, uint32_t frame, const struct buf **ret,
 		      struct err *err)
 {
@@ -324,11 +320,17 @@ static int load_frame(struct pack_set *s, size_t pack, uint32_t frame, const str
 	return 0;
 }
 
-static void note_bad(struct pack_set *s, size_t pack, uint32_t frame)
+/* What to answer for a frame whose bytes are wrong. */
+static int wrong_frame(struct pack_set *s, size_t pack, uint32_t frame)
 {
-	s->bad = true;
-	s->bad_pack = pack;
-	s->bad_frame = frame;
+	struct pack *p = &s->packs[pack];
+
+	if (!p->here)
+		return -EBADMSG;
+	cache_slot(s->cache, pack, frame)->used = 0;
+	p->here[frame] = 0;
+	p->wrong[frame] = 1;
+	return -EILSEQ;
 }
 
 static int get(struct pack_set *s, enum object_kind kind, const struct digest *digest,
@@ -354,15 +356,14 @@ static int get(struct pack_set *s, enum object_kind kind, const struct digest *d
 	}
 	r = load_frame(s, *where >> 32, o->frame, &frame, err);
 	if (r == -EBADMSG)
-		note_bad(s, *where >> 32, o->frame);
+		r = wrong_frame(s, *where >> 32, o->frame);
 	if (r < 0)
 		return err_wrap(err, r, "pack %s", digest_text(&p->digest, text));
 	have = digest_of(frame->data + o->at, o->len);
-	if (!digest_equal(&have, digest)) {
-		note_bad(s, *where >> 32, o->frame);
-		return err_set(err, -EBADMSG, "pack %s holds wrong bytes for a %s",
-			       digest_text(&p->digest, text), object_kind_name(kind));
-	}
+	if (!digest_equal(&have, digest))
+		return err_set(err, wrong_frame(s, *where >> 32, o->frame),
+			       "pack %s holds wrong bytes for a %s", digest_text(&p->digest, text),
+			       object_kind_name(kind));
 	buf_reset(out);
 	return buf_append(out, frame->data + o->at, o->len) < 0 ? err_nomem(err) : 0;
 }

@@ -69,6 +69,7 @@ struct pack {
 	uint8_t
 	    *here; /* owned; for each frame: is it in the file?  NULL: all are, if there is one */
 	uint8_t *missed; /* owned; the same: was it asked for while it was not?  NULL as `here` */
+	uint8_t *wrong;  /* owned; the same: were its bytes wrong, and it was dropped?  NULL as `here` */
 	struct pack_frame *frames;
 	struct pack_object *objects;
 	uint32_t n_frames, n_objects;
@@ -81,9 +82,6 @@ struct pack_set {
 	struct digest_table where; /* kind and digest -> pack << 32 | object */
 	struct pack_cache *cache;  /* owned */
 	pthread_mutex_t *lock;     /* borrowed; pack_set_get() takes it.  NULL: one thread has it */
-	bool bad;                  /* an object was wrong; that frame, since the set began or */
-	size_t bad_pack;           /* `bad` was cleared */
-	uint32_t bad_frame;
 };
 
 /* Begins as { 0 }. */
@@ -108,15 +106,13 @@ NODISCARD int pack_set_add_partial(struct pack_set *s, const void *index, size_t
 const struct pack_object *pack_set_find(const struct pack_set *s, enum object_kind kind,
 					const struct digest *digest, size_t *ret_pack);
 
-/* The bytes of a frame of a partial pack were wrong: it is not in the file any more.  The caller has the lock. */
-void pack_set_drop_frame(struct pack_set *s, size_t pack, uint32_t frame);
-
 bool pack_set_has(const struct pack_set *s, enum object_kind kind, const struct digest *digest);
 
 /*
  * Replace `out` with an object, checked.  -ENOENT, without a sentence, if no index lists it; -ENODATA,
  * likewise, if the pack or the frame that has it is not here, and `wanted` and `missed` are set;
- * -EBADMSG.
+ * -EBADMSG if its bytes are wrong.  A partial pack then drops the frame, sets `wrong` and answers
+ * -EILSEQ instead: the frame may be brought again.
  */
 NODISCARD int pack_set_get(struct pack_set *s, enum object_kind kind, const struct digest *digest,
 			   struct buf *out, struct err *err);

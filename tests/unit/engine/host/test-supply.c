@@ -143,4 +143,26 @@ TEST(a_frame_that_is_wrong_over_and_over_lets_others_come)
 	CHECK_STR(range.pack, s.packs[1]);
 }
 
+/* The first reader has not said so yet when the second one meets a wrong frame of its own. */
+TEST(wrong_frames_that_two_readers_meet_at_once_both_come_again)
+{
+	CLEANUP(shelf_done) struct shelf s = { 0 };
+	CLEANUP(buf_done) struct buf bytes = BUF_INIT;
+	struct supply_file one, two;
+	struct err err = { 0 };
+
+	add_pack(&s, OBJECT_CHUNK, "one", 3, true);
+	add_pack(&s, OBJECT_CHUNK, "two", 3, true);
+	put_file(s.packs[0], "pack", "junk that is none", 17);
+	put_file(s.packs[1], "pack", "junk that is none", 17);
+	open_shelf(&s);
+	one = place(&s, OBJECT_CHUNK, "one", 3, 3);
+	two = place(&s, OBJECT_CHUNK, "two", 3, 3);
+	CHECK_EQ(pack_set_get(supply_packs(s.supply), OBJECT_CHUNK, &one.digest, &bytes, &err),
+		 -EILSEQ);
+	CHECK_EQ(get(&s, &two), -EAGAIN);
+	CHECK(!supply_has_object(s.supply, &one) && !supply_has_object(s.supply, &two));
+	CHECK_EQ(get(&s, &one), -EAGAIN);
+}
+
 TEST_MAIN("supply")
