@@ -14,8 +14,6 @@
 #include "engine/host/promising-i.h"
 #include "snapshot/capture/capture.h"
 
-#define SOURCE_MAX ((size_t)4 << 20)
-
 void receive_lazy_done(struct receive_lazy *l)
 {
 	supply_free(l->supply);
@@ -30,7 +28,7 @@ static int read_source(struct receive_lazy *l, const char *path, struct err *err
 
 	if (fd < 0)
 		return err_sys(err, "opening '%s'", path);
-	return fdio_read_file(fd, SOURCE_NAME, SOURCE_MAX, &l->source, err);
+	return fdio_read_file(fd, ENGINE_LAZY_SOURCE, ENGINE_LAZY_SOURCE_MAX, &l->source, err);
 }
 
 int receive_lazy_open(struct receive_lazy *l, struct store *s,

@@ -57,11 +57,11 @@ static void receiving_done(struct receiving *r)
 static int open_incoming(const struct receiving *v, const struct digest *pack, const char *end,
 			 struct err *err)
 {
-	char hex[SHA256_HEX_SIZE], name[SHA256_HEX_SIZE + 8];
+	char hex[SHA256_HEX_SIZE], name[PACK_NAME_SIZE];
 	AUTO_FREE char *dir = path_join(store_path(v->store), ENGINE_INCOMING), *path = NULL;
 	int fd;
 
-	snprintf(name, sizeof(name), "%s.%s", hex_encode(pack->b, sizeof(pack->b), hex), end);
+	pack_file_name(hex_encode(pack->b, sizeof(pack->b), hex), end, name);
 	path = dir ? path_join(dir, name) : NULL;
 	if (!path)
 		return err_nomem(err);

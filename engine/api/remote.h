@@ -205,7 +205,10 @@ NODISCARD int engine_remote_gc(struct engine *e, const struct engine_remote_gc_o
 #define ENGINE_INCOMING "remote/incoming"
 
 /* Of a snapshot whose bytes come later: here, in a directory named by the id of the fetch. */
-#define ENGINE_LAZY_DIR "remote/lazy"
+#define ENGINE_LAZY_DIR        "remote/lazy"
+#define ENGINE_LAZY_SOURCE     "source" /* JSON: url, name, from, rate, jobs, packs */
+#define ENGINE_LAZY_SOURCE_MAX ((size_t)4 << 20)
+#define ENGINE_LAZY_LOCK       "lock" /* held by the process that brings something */
 
 /* Bytes of a pack: whole frames. */
 struct engine_range {

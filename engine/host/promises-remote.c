@@ -24,8 +24,7 @@
 #include "engine/host/host-i.h"
 #include "engine/host/promising-i.h"
 
-#define ROW_SIZE   40
-#define SOURCE_MAX ((size_t)4 << 20)
+#define ROW_SIZE 40
 
 /* STORE/remote/lazy/ID; owned. */
 static char *dir_path(const struct promising *c)
@@ -127,7 +126,7 @@ static bool is_written(int dir, const struct buf *text)
 	CLEANUP(buf_done) struct buf have = BUF_INIT;
 	struct err ignored = { 0 };
 
-	return fdio_read_file(dir, SOURCE_NAME, SOURCE_MAX, &have, &ignored) >= 0 &&
+	return fdio_read_file(dir, ENGINE_LAZY_SOURCE, ENGINE_LAZY_SOURCE_MAX, &have, &ignored) >= 0 &&
 	       have.len == text->len && memcmp(have.data, text->data, have.len) == 0;
 }
 
@@ -144,7 +143,7 @@ static int write_source(const struct promising *c, const struct buf *text, struc
 		return err_sys(err, "opening '%s'", path);
 	if (is_written(fd, text))
 		return 0;
-	return fdio_swap_file(fd, SOURCE_NAME, text->data, text->len, 0600, err);
+	return fdio_swap_file(fd, ENGINE_LAZY_SOURCE, text->data, text->len, 0600, err);
 }
 
 static int load_source(struct promising *c, struct err *err)
@@ -152,7 +151,7 @@ static int load_source(struct promising *c, struct err *err)
 	CLEANUP(json_done) struct json_doc doc = { 0 };
 	CLEANUP(buf_done) struct buf text = BUF_INIT;
 	struct json j;
-	int r = read_file(c, SOURCE_NAME, SOURCE_MAX, &text, err);
+	int r = read_file(c, SOURCE_NAME, ENGINE_LAZY_SOURCE_MAX, &text, err);
 
 	if (r == 0)
 		r = json_parse(&doc, (const char *)text.data, text.len, &j, err);
@@ -287,7 +286,7 @@ static bool is_locked(int all, const char *name)
 	char path[CATALOG_HEX_SIZE + 8];
 	AUTO_CLOSE int fd = -1;
 
-	snprintf(path, sizeof(path), "%s/lock", name);
+	snprintf(path, sizeof(path), "%s/" ENGINE_LAZY_LOCK, name);
 	fd = openat(all, path, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
 	/* One with files and without a lock was removed while somebody wrote there. */
 	return fd < 0 ? errno != ENOENT : flock(fd, LOCK_EX | LOCK_NB) < 0;

@@ -44,14 +44,14 @@ static int take_missed(struct supply *s, bool urgent, struct err *err)
 static int take_wrong_frame(struct supply *s, size_t pack, uint32_t frame, const struct err *why)
 {
 	struct frame *one = &s->frames[pack].list[frame];
-	char name[SUPPLY_NAME_SIZE], hex[SHA256_HEX_SIZE];
+	char name[PACK_NAME_SIZE], hex[SHA256_HEX_SIZE];
 	struct pack *p = &s->packs.packs[pack];
 	AUTO_CLOSE int fd = -1;
 
 	p->wrong[frame] = 0;
 	s->frames[pack].here--;
 	hex_encode(p->digest.b, sizeof(p->digest.b), hex);
-	fd = openat(s->dir, supply_file_name(hex, "have", name), O_WRONLY | O_NOFOLLOW | O_CLOEXEC);
+	fd = openat(s->dir, pack_file_name(hex, "have", name), O_WRONLY | O_NOFOLLOW | O_CLOEXEC);
 	if (fd >= 0)
 		IGNORE_RESULT(fdio_pwrite(fd, "\0", 1, (off_t)frame),
 			      "it would be found wrong again");

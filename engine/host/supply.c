@@ -37,8 +37,8 @@ void supply_free(struct supply *s)
 static int load_here(struct supply *s, const char *hex, struct err *err)
 {
 	struct pack *p = &s->packs.packs[s->packs.n - 1];
-	char name[SUPPLY_NAME_SIZE];
-	AUTO_CLOSE int fd = openat(s->dir, supply_file_name(hex, "have", name),
+	char name[PACK_NAME_SIZE];
+	AUTO_CLOSE int fd = openat(s->dir, pack_file_name(hex, "have", name),
 				   O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
 	ssize_t n;
 
@@ -55,14 +55,14 @@ static int load_here(struct supply *s, const char *hex, struct err *err)
 static int add_pack(struct supply *s, const char *hex, struct err *err)
 {
 	CLEANUP(buf_done) struct buf index = BUF_INIT;
-	char name[SUPPLY_NAME_SIZE];
+	char name[PACK_NAME_SIZE];
 	struct digest pack, of;
 	uint64_t size;
 	int r, fd;
 
 	if (strlen(hex) != 64 || hex_decode(hex, 64, pack.b, sizeof(pack.b)) < 0)
 		return err_set(err, -EINVAL, "'%.80s' is no digest of a pack", hex);
-	r = fdio_read_file(s->dir, supply_file_name(hex, "index", name), PACK_INDEX_MAX, &index,
+	r = fdio_read_file(s->dir, pack_file_name(hex, "index", name), PACK_INDEX_MAX, &index,
 			   err);
 	if (r == -ENOENT)
 		return err_set(err, -ENODATA, "the index of pack %s has not come yet", hex);
@@ -72,7 +72,7 @@ static int add_pack(struct supply *s, const char *hex, struct err *err)
 		return r;
 	if (!digest_equal(&of, &pack))
 		return err_set(err, -EBADMSG, "the index of pack %s is that of another", hex);
-	fd = openat(s->dir, supply_file_name(hex, "pack", name),
+	fd = openat(s->dir, pack_file_name(hex, "pack", name),
 		    O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0600);
 	if (fd < 0)
 		return err_sys(err, "opening '%s'", name);

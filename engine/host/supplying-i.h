@@ -4,11 +4,9 @@
 #pragma once
 
 #include <pthread.h>
-#include <stdio.h>
 
 #include "engine/host/supply-i.h"
 
-#define SUPPLY_NAME_SIZE 80
 #define SUPPLY_LOOK_MS   100   /* between two looks of somebody who waits */
 #define SUPPLY_BAD_MS    5000  /* before a frame that was wrong twice is brought again */
 #define SUPPLY_AWAY_MS   4000  /* of failures in a row, before those who wait are told */
@@ -56,14 +54,6 @@ struct supply {
 	size_t n_bad;       /* frames that were wrong too often, and have not come again */
 	struct err bad;     /* the last one, why */
 };
-
-/* HEX.end */
-static inline const char *supply_file_name(const char *hex, const char *end,
-					   char name[SUPPLY_NAME_SIZE])
-{
-	snprintf(name, SUPPLY_NAME_SIZE, "%.64s.%s", hex, end);
-	return name;
-}
 
 /* lock held */
 struct engine_range supply_range(const struct supply *s, size_t pack, uint32_t frame, uint32_t n);

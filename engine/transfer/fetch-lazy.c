@@ -7,10 +7,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/statvfs.h>
 
 #include "base/hex.h"
-#include "base/size.h"
 #include "engine/transfer/fetching-i.h"
 #include "engine/transfer/lazy-i.h"
 #include "remote/pack/pack.h"
@@ -104,27 +102,14 @@ static int write_source(const struct lazy_fetch *l, struct err *err)
 	return lazy_source_write(&l->dir, &s, err);
 }
 
-/* A manifest can claim more than any disk has: nothing of it comes then. */
-static int check_room(const struct lazy_fetch *l, struct err *err)
+static uint64_t bytes_to_come(const struct fetching *f)
 {
-	const struct fetching *f = l->f;
-	char needs[SIZE_TEXT_MAX], has[SIZE_TEXT_MAX];
-	uint64_t need = 0, room;
-	struct statvfs fs;
+	uint64_t n = 0;
 
 	for (size_t i = 0; i < f->manifest.n; i++)
 		if (!fetching_has(f, &f->manifest.packs[i].pack.digest))
-			need += f->manifest.packs[i].pack.size + f->manifest.packs[i].index.size;
-	if (fstatvfs(l->dir.fd, &fs) < 0)
-		return err_sys(err, "looking for room in '%s'", l->dir.path);
-	room = (uint64_t)fs.f_bavail * fs.f_frsize;
-	if (need <= room)
-		return 0;
-	return err_set(err, -ENOSPC,
-		       "'%s' of '%s' needs %s and the disk of the store has %s: "
-		       "No space left on device",
-		       f->target.name, f->target.url, size_format(need, needs),
-		       size_format(room, has));
+			n += f->manifest.packs[i].pack.size + f->manifest.packs[i].index.size;
+	return n;
 }
 
 static int begin(struct lazy_fetch *l, struct err *err)
@@ -138,7 +123,7 @@ static int begin(struct lazy_fetch *l, struct err *err)
 	if (r == 0)
 		r = lazy_dir_lock(&l->dir, err);
 	if (r == 0)
-		r = check_room(l, err);
+		r = fetching_check_room(l->f, l->dir.fd, bytes_to_come(l->f), err);
 	return r == 0 ? write_source(l, err) : r;
 }
 

@@ -69,7 +69,7 @@ struct sweeping {
 /* Is it a file of this manifest? */
 static bool is_ours(const struct fetching *f, const char *name)
 {
-	char own[SHA256_HEX_SIZE + 8];
+	char own[PACK_NAME_SIZE];
 
 	for (size_t i = 0; i < f->manifest.n; i++) {
 		const struct digest *d = &f->manifest.packs[i].pack.digest;
@@ -106,7 +106,7 @@ static int bring_blob(struct fetching *f, struct depot *d, const struct manifest
 		      const struct digest *pack, const char *end, struct err *err)
 {
 	const struct depot_watch watch = { .moved = meter_moved, .ctx = &f->meter };
-	char name[SHA256_HEX_SIZE + 8], part[SHA256_HEX_SIZE + 16], text[DIGEST_TEXT_SIZE];
+	char name[PACK_NAME_SIZE], part[SHA256_HEX_SIZE + 16], text[DIGEST_TEXT_SIZE];
 	AUTO_CLOSE int fd = -1;
 	struct stat st;
 	int r;
@@ -135,7 +135,7 @@ static int bring_index(struct fetching *f, struct depot *d, size_t i, struct err
 	const struct manifest_pack *p = &f->manifest.packs[i];
 	const struct depot_watch watch = { .moved = meter_moved, .ctx = &f->meter };
 	CLEANUP(buf_done) struct buf index = BUF_INIT;
-	char name[SHA256_HEX_SIZE + 8], text[DIGEST_TEXT_SIZE];
+	char name[PACK_NAME_SIZE], text[DIGEST_TEXT_SIZE];
 	uint64_t unused;
 	int r = f->manifest.sealed
 		    ? sealing_get(&f->sealing, d, &p->index, &index, err)
@@ -156,7 +156,7 @@ static int bring_index(struct fetching *f, struct depot *d, size_t i, struct err
 /* Decrypt a pack that came, and see that it is the one that its index is of. */
 static int open_pack(struct fetching *f, size_t i, struct err *err)
 {
-	char name[SHA256_HEX_SIZE + 8], part[SHA256_HEX_SIZE + 16];
+	char name[PACK_NAME_SIZE], part[SHA256_HEX_SIZE + 16];
 	AUTO_CLOSE int from = -1, to = -1;
 	struct digest have;
 	uint64_t size;
@@ -206,30 +206,20 @@ static int bring_one(unsigned member, size_t i, void *ctx, struct err *err)
 
 static bool is_here(const struct fetching *f, const struct digest *pack, const char *end)
 {
-	char name[SHA256_HEX_SIZE + 8];
+	char name[PACK_NAME_SIZE];
 	struct stat st;
 
 	return fstatat(f->dir, fetching_file(pack, end, name), &st, AT_SYMLINK_NOFOLLOW) == 0;
 }
 
-/* A manifest can claim more than any disk has: nothing of it comes then. */
-static int check_room(const struct fetching *f, const struct coming *c, struct err *err)
+int fetching_check_room(const struct fetching *f, int dir, uint64_t need, struct err *err)
 {
 	char needs[SIZE_TEXT_MAX], has[SIZE_TEXT_MAX];
-	uint64_t need = 0, room;
 	struct statvfs fs;
+	uint64_t room;
 
-	for (size_t i = 0; i < f->manifest.n; i++) {
-		const struct manifest_pack *p = &f->manifest.packs[i];
-
-		if (c->index && !is_here(f, &p->pack.digest, "index"))
-			need += p->index.size;
-		if (c->pack[i] && !is_here(f, &p->pack.digest, "pack"))
-			need += p->pack.size;
-	}
-	if (fstatvfs(f->dir, &fs) < 0)
-		return err_sys(err, "looking for room in '%s/%s'", f->e->store_path,
-			       ENGINE_INCOMING);
+	if (fstatvfs(dir, &fs) < 0)
+		return err_sys(err, "looking for room in '%s'", f->e->store_path);
 	room = (uint64_t)fs.f_bavail * fs.f_frsize;
 	if (need <= room)
 		return 0;
@@ -240,11 +230,26 @@ static int check_room(const struct fetching *f, const struct coming *c, struct e
 		       size_format(room, has));
 }
 
+static uint64_t bytes_to_come(const struct fetching *f, const struct coming *c)
+{
+	uint64_t n = 0;
+
+	for (size_t i = 0; i < f->manifest.n; i++) {
+		const struct manifest_pack *p = &f->manifest.packs[i];
+
+		if (c->index && !is_here(f, &p->pack.digest, "index"))
+			n += p->index.size;
+		if (c->pack[i] && !is_here(f, &p->pack.digest, "pack"))
+			n += p->pack.size;
+	}
+	return n;
+}
+
 /* All that is marked, over several connections. */
 static int bring_marked(struct fetching *f, struct coming *c, struct err *err)
 {
 	const size_t n = f->manifest.n;
-	int r = check_room(f, c, err);
+	int r = fetching_check_room(f, f->dir, bytes_to_come(f, c), err);
 
 	if (r < 0)
 		return r;

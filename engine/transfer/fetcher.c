@@ -214,11 +214,11 @@ static int bring_index(unsigned member, size_t i, void *ctx, struct err *err)
 	struct fetcher *f = ctx;
 	const struct manifest_pack *p = &f->source.packs[i];
 	CLEANUP(buf_done) struct buf index = BUF_INIT;
-	char hex[SHA256_HEX_SIZE], name[SHA256_HEX_SIZE + 8];
+	char hex[SHA256_HEX_SIZE], name[PACK_NAME_SIZE];
 	struct depot *d;
 	int r;
 
-	snprintf(name, sizeof(name), "%s.index", hex_encode(p->pack.digest.b, SHA256_SIZE, hex));
+	pack_file_name(hex_encode(p->pack.digest.b, SHA256_SIZE, hex), "index", name);
 	if (has_index(f, name, &p->index.digest))
 		return 0;
 	r = connections_get(&f->lines, member, &d, err);
@@ -350,7 +350,7 @@ static void resume(struct engine *e, const char *id)
 	struct stat st;
 
 	if (lazy_dir_open(e, id, false, &d, &err) < 0 ||
-	    fstatat(d.fd, LAZY_SOURCE, &st, AT_SYMLINK_NOFOLLOW) < 0 || lazy_dir_lock(&d, &err) < 0)
+	    fstatat(d.fd, ENGINE_LAZY_SOURCE, &st, AT_SYMLINK_NOFOLLOW) < 0 || lazy_dir_lock(&d, &err) < 0)
 		return;
 	cleanup_close(&d.lock);
 	d.lock = -1;

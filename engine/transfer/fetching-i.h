@@ -6,6 +6,7 @@
 #include "base/strlist.h"
 #include "engine/transfer/sealing-i.h"
 #include "engine/transfer/signers-i.h"
+#include "remote/pack/pack.h"
 
 #define FETCHING_ROUNDS_MAX 64 /* of asking cowfsd what else it needs */
 
@@ -35,10 +36,17 @@ struct fetching {
 };
 
 /* HEX.end, for a file of a pack. */
-const char *fetching_file(const struct digest *d, const char *end, char name[SHA256_HEX_SIZE + 8]);
+const char *fetching_file(const struct digest *d, const char *end, char name[PACK_NAME_SIZE]);
 
 /* Does the snapshot that we have of this name share that pack? */
 bool fetching_has(const struct fetching *f, const struct digest *d);
+
+/*
+ * Is there room for so many bytes where `dir` is?  A manifest can claim more than any disk has: nothing of it
+ * comes then, -ENOSPC.
+ */
+NODISCARD int fetching_check_room(const struct fetching *f, int dir, uint64_t need,
+				  struct err *err);
 
 /* What cowfsd is told of it; borrowed from `f` and `root`. */
 struct engine_receive_options fetching_options(const struct fetching *f,

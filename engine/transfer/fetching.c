@@ -1,15 +1,12 @@
 #include "engine/transfer/fetching-i.h"
 
-#include <stdio.h>
-
 #include "base/hex.h"
 
-const char *fetching_file(const struct digest *d, const char *end, char name[SHA256_HEX_SIZE + 8])
+const char *fetching_file(const struct digest *d, const char *end, char name[PACK_NAME_SIZE])
 {
 	char hex[SHA256_HEX_SIZE];
 
-	snprintf(name, SHA256_HEX_SIZE + 8, "%s.%s", hex_encode(d->b, sizeof(d->b), hex), end);
-	return name;
+	return pack_file_name(hex_encode(d->b, sizeof(d->b), hex), end, name);
 }
 
 bool fetching_has(const struct fetching *f, const struct digest *d)

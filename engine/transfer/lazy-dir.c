@@ -16,8 +16,6 @@
 #include "engine/transfer/lazy-i.h"
 #include "remote/pack/pack.h"
 
-#define SOURCE_MAX ((size_t)4 << 20)
-
 /* --- the directory ------------------------------------------------------------------------ */
 
 void lazy_dir_done(struct lazy_dir *d)
@@ -50,10 +48,10 @@ int lazy_dir_open(struct engine *e, const char *id, bool create, struct lazy_dir
 int lazy_dir_lock(struct lazy_dir *d, struct err *err)
 {
 	AUTO_CLOSE int fd =
-	    openat(d->fd, LAZY_LOCK, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+	    openat(d->fd, ENGINE_LAZY_LOCK, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
 
 	if (fd < 0)
-		return err_sys(err, "opening '%s/" LAZY_LOCK "'", d->path);
+		return err_sys(err, "opening '%s/" ENGINE_LAZY_LOCK "'", d->path);
 	if (flock(fd, LOCK_EX | LOCK_NB) < 0)
 		return errno == EWOULDBLOCK ? -EBUSY : err_sys(err, "locking '%s'", d->path);
 	d->lock = TAKE_FD(fd);
@@ -110,7 +108,7 @@ int lazy_source_write(const struct lazy_dir *d, const struct lazy_source *s, str
 		json_set_uint(one, "index_size", p->index.size);
 	}
 	r = json_append(&doc, &text, err);
-	return r < 0 ? r : fdio_swap_file(d->fd, LAZY_SOURCE, text.data, text.len, 0600, err);
+	return r < 0 ? r : fdio_swap_file(d->fd, ENGINE_LAZY_SOURCE, text.data, text.len, 0600, err);
 }
 
 static int read_digest(struct json j, const char *key, struct digest *ret)
@@ -145,7 +143,7 @@ int lazy_source_read(const struct lazy_dir *d, struct lazy_source *ret, struct e
 	CLEANUP(json_done) struct json_doc doc = { 0 };
 	CLEANUP(buf_done) struct buf text = BUF_INIT;
 	struct json j;
-	int r = fdio_read_file(d->fd, LAZY_SOURCE, SOURCE_MAX, &text, err);
+	int r = fdio_read_file(d->fd, ENGINE_LAZY_SOURCE, ENGINE_LAZY_SOURCE_MAX, &text, err);
 
 	if (r == 0)
 		r = json_parse(&doc, (const char *)text.data, text.len, &j, err);
@@ -162,12 +160,6 @@ int lazy_source_read(const struct lazy_dir *d, struct lazy_source *ret, struct e
 
 /* --- bytes -------------------------------------------------------------------------------- */
 
-static const char *file_name(const char *hex, const char *end, char name[SHA256_HEX_SIZE + 8])
-{
-	snprintf(name, SHA256_HEX_SIZE + 8, "%.64s.%s", hex, end);
-	return name;
-}
-
 static int say_missing(const struct depot *depot, const struct digest *d, int r, struct err *err)
 {
 	char text[DIGEST_TEXT_SIZE];
@@ -180,21 +172,21 @@ static int say_missing(const struct depot *depot, const struct digest *d, int r,
 int lazy_bring_index(const struct lazy_dir *d, struct depot *depot, const struct manifest_pack *p,
 		     const struct depot_watch *watch, struct buf *out, struct err *err)
 {
-	char hex[SHA256_HEX_SIZE], name[SHA256_HEX_SIZE + 8];
+	char hex[SHA256_HEX_SIZE], name[PACK_NAME_SIZE];
 	int r = depot_get(depot, &p->index.digest, (size_t)p->index.size, out, watch, err);
 
 	if (r < 0)
 		return say_missing(depot, &p->index.digest, r, err);
 	hex_encode(p->pack.digest.b, SHA256_SIZE, hex);
-	return fdio_swap_file(d->fd, file_name(hex, "index", name), out->data, out->len, 0600, err);
+	return fdio_swap_file(d->fd, pack_file_name(hex, "index", name), out->data, out->len, 0600, err);
 }
 
 /* `n` frames from the first on are in the file. */
 static int note_here(const struct lazy_dir *d, const char *hex, uint64_t first, uint64_t n,
 		     struct err *err)
 {
-	char name[SHA256_HEX_SIZE + 8];
-	AUTO_CLOSE int fd = openat(d->fd, file_name(hex, "have", name),
+	char name[PACK_NAME_SIZE];
+	AUTO_CLOSE int fd = openat(d->fd, pack_file_name(hex, "have", name),
 				   O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
 	AUTO_FREE uint8_t *ones = malloc(n + 1);
 	int r;
@@ -210,8 +202,8 @@ static int note_here(const struct lazy_dir *d, const char *hex, uint64_t first, 
 
 static int open_pack(const struct lazy_dir *d, const char *hex, struct err *err)
 {
-	char name[SHA256_HEX_SIZE + 8];
-	int fd = openat(d->fd, file_name(hex, "pack", name),
+	char name[PACK_NAME_SIZE];
+	int fd = openat(d->fd, pack_file_name(hex, "pack", name),
 			O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
 
 	return fd < 0 ? err_sys(err, "opening '%s/%s'", d->path, name) : fd;

@@ -6,9 +6,7 @@
 
 #include "engine/transfer/transfer-i.h"
 
-#define LAZY_SOURCE "source" /* JSON: url, name, from, rate, jobs, packs */
-#define LAZY_LOCK   "lock"   /* held by the process that brings something */
-#define LAZY_LOG    "log"
+#define LAZY_LOG "log"
 
 struct lazy_dir {
 	char id[ENGINE_ID_SIZE];

@@ -1,4 +1,5 @@
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <zstd.h>
@@ -99,6 +100,12 @@ int pack_index_head(const void *index, size_t len, struct digest *ret_digest, ui
 	*ret_digest = h.digest;
 	*ret_size = h.size;
 	return 0;
+}
+
+const char *pack_file_name(const char *hex, const char *end, char name[PACK_NAME_SIZE])
+{
+	snprintf(name, PACK_NAME_SIZE, "%.64s.%s", hex, end);
+	return name;
 }
 
 uint32_t pack_index_frames(const void *index, size_t len)

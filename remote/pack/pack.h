@@ -117,6 +117,10 @@ bool pack_set_has(const struct pack_set *s, enum object_kind kind, const struct 
 NODISCARD int pack_set_get(struct pack_set *s, enum object_kind kind, const struct digest *digest,
 			   struct buf *out, struct err *err);
 
+/* HEX.end: a file of a pack in a directory of the store, its index for one; `hex` is its digest. */
+#define PACK_NAME_SIZE (SHA256_HEX_SIZE + 8)
+const char *pack_file_name(const char *hex, const char *end, char name[PACK_NAME_SIZE]);
+
 /* How many frames the pack has; 0: it is no index. */
 uint32_t pack_index_frames(const void *index, size_t len);
 
