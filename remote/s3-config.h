@@ -1,5 +1,5 @@
 /*
- * s3-config.h - where an S3 store answers and the keys for it, as AWS' own tools are told.
+ * s3-config.h - where an S3 store answers and the keys for it, from where AWS' own tools take them.
  *
  * AWS_ENDPOINT_URL_S3 or AWS_ENDPOINT_URL, AWS_REGION or AWS_DEFAULT_REGION, AWS_ACCESS_KEY_ID,
  * AWS_SECRET_ACCESS_KEY and AWS_SESSION_TOKEN; what they leave open stands in a profile (AWS_PROFILE, by

@@ -466,7 +466,7 @@ static void print_step(struct experiments_view *v, const struct engine_arms_walk
 	fputc('\n', stderr);
 }
 
-/* Is this another state than the last that was told of the i-th arm? */
+/* Has the i-th arm another state than the one printed last? */
 static bool is_news(struct experiments_view *v, const struct engine_experiment *x, size_t i,
 		    const struct engine_arm *arm)
 {

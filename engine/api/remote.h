@@ -260,7 +260,7 @@ struct engine_supply_options {
 	bool idle;                /* it only reports */
 	bool wanted_only;         /* only what somebody waits for */
 	uint64_t most;            /* bytes of anything else */
-	struct engine_range done; /* what it was told last; none at first */
+	struct engine_range done; /* the last answer, brought; none at first */
 	const char *why;          /* why that did not come; NULL: it did */
 };
 

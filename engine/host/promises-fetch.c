@@ -238,7 +238,7 @@ int promises_supply(struct promises *p, const struct engine_supply_options *o,
 	return r < 0 ? r : 0;
 }
 
-/* --- what people are told ---------------------------------------------------------------------- */
+/* --- what people see ------------------------------------------------------------------------- */
 
 /* lock held */
 static int add_unread(const struct promising *c, struct engine_paths *ret, struct err *err)

@@ -60,7 +60,7 @@ static ssize_t read_by_path(struct promises *p, const struct peeked_file *f,
 			 len);
 }
 
-/* 0: no remote has it.  If the bytes do not come, whoever needs the file is told why by promises_keep(). */
+/* 0: no remote has it.  If the bytes do not come, promises_keep() says why to whoever needs the file. */
 static ssize_t peek_remote(struct promises *p, const struct object_id *id, uint64_t off, void *data,
 			   size_t len)
 {

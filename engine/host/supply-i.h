@@ -74,10 +74,10 @@ NODISCARD int supply_check(struct supply *s, struct err *err);
 
 /* --- the process that brings frames ------------------------------------------------------- */
 
-/* What it was told last has come, or not. */
+/* Whether the range that supply_next() gave it last has come. */
 NODISCARD int supply_report(struct supply *s, const struct engine_supply_options *o,
 			    struct err *err);
-/* What it should bring next: true, or false if there is nothing for now, which takes a while to find out. */
+/* What it should bring next.  False if nothing was wanted for a second. */
 bool supply_next(struct supply *s, const struct engine_supply_options *o, struct engine_range *ret);
 
 /* How often a pack was here from end to end; again, after a frame of it came again. */

@@ -9,7 +9,7 @@
 
 #define SUPPLY_LOOK_MS   100   /* between two looks of somebody who waits */
 #define SUPPLY_BAD_MS    5000  /* before a frame that was wrong twice is brought again */
-#define SUPPLY_AWAY_MS   4000  /* of failures in a row, before those who wait are told */
+#define SUPPLY_AWAY_MS   4000  /* of failures in a row, before waiting readers fail */
 #define SUPPLY_SILENT_MS 20000 /* without a byte, the same */
 
 #define SUPPLY_STRIKES 2 /* so often wrong is too often */

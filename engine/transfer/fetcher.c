@@ -79,7 +79,7 @@ static int ask_once(struct member *m, struct engine_supply *ret, struct err *err
 	return r < 0 ? r : ask_take(&a, answer, &wire_supply, ret, err);
 }
 
-/* cowfsd may end and start again; what was brought meanwhile is told to the next one. */
+/* cowfsd may end and start again; the next one learns what was brought meanwhile. */
 static int ask_supply(struct member *m, struct engine_supply *ret)
 {
 	while (!m->f->over) {
@@ -104,7 +104,7 @@ static int ask_supply(struct member *m, struct engine_supply *ret)
 	return -ESHUTDOWN;
 }
 
-/* What failed is told at once, and tried again after a while. */
+/* cowfsd learns of a failure at once; the next attempt comes after a while. */
 static void tell_failure(struct member *m, const struct err *err)
 {
 	struct engine_supply unused = { 0 };

@@ -48,7 +48,7 @@ bool fetching_has(const struct fetching *f, const struct digest *d);
 NODISCARD int fetching_check_room(const struct fetching *f, int dir, uint64_t need,
 				  struct err *err);
 
-/* What cowfsd is told of it; borrowed from `f` and `root`. */
+/* What cowfsd learns of it; borrowed from `f` and `root`. */
 struct engine_receive_options fetching_options(const struct fetching *f,
 					       char root[SHA256_HEX_SIZE]);
 

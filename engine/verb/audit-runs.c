@@ -93,7 +93,7 @@ static int by_run(const void *a, const void *b)
 	return c != 0 ? c : (x > y) - (x < y);
 }
 
-/* `last` is what was told last of that run. */
+/* `last` is the last record of that run. */
 static int check(struct audit_runs *r, const struct told *last, struct err *err)
 {
 	struct auditing *a = r->auditing;

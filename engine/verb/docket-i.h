@@ -16,7 +16,7 @@ struct docket_kind {
 	const struct fields *fields;
 	void (*upgrade)(
 	    struct json j); /* add what states of the version before lack; NULL: nothing */
-	bool audited; /* what its states are is told to the log of records (engine/api/audit.h) */
+	bool audited; /* its states go into the log of records (engine/api/audit.h) */
 };
 
 #define DOCKET_STATE "state.json" /* in the directory of each */

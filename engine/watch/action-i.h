@@ -29,7 +29,7 @@ struct news {
 	const char *result; /* its own, or where its change stands */
 	const char *stage;  /* of the change, or NULL */
 	char *why;          /* owned; a sentence, or NULL */
-	char *key;          /* owned; names it: what a firing says was told */
+	char *key;          /* owned; names it: in a firing it says that this was sent */
 };
 
 /* Tell the user, by the means that the rules name. */

@@ -130,7 +130,7 @@ void loop_tell_partial(struct loop *l)
 	}
 }
 
-/* What was told of rules that were there before may be over. */
+/* What was reported of rules that were there before may be over. */
 static void forget_partial(struct loop *l)
 {
 	for (size_t i = 0; i < l->state.n_cursors; i++) {

@@ -15,7 +15,7 @@ struct serve {
 	struct tray tray;
 	char *store, *dir; /* owned; NULL until the first ticket */
 	char host[256];
-	const volatile sig_atomic_t *ended; /* we are told to end: no result counts; NULL: none */
+	const volatile sig_atomic_t *ended; /* set when this worker shall end: no result counts; NULL: never */
 };
 
 /* A ticket that the client asks for. */
