@@ -1,0 +1,36 @@
+/*
+ * taking-i.h - what the files of a snapshot being taken share.
+ */
+#pragma once
+
+#include "base/strlist.h"
+#include "engine/act/acts-i.h"
+#include "engine/act/survey-i.h"
+
+/* A snapshot being taken. */
+struct taking {
+	struct task *task;
+	const struct engine_take_options *options;
+	bool reuse;
+	struct store *store;
+	struct project project;
+	struct clone clone;       /* its name NULL: of the project itself */
+	struct snapshot snapshot; /* its strings are borrowed */
+	struct snapshot parent;   /* all zero: none */
+	struct captured captured; /* of a project */
+	struct buf lacks;         /* the text behind snapshot.lacks: what could not be read */
+	char *part;               /* owned; behind snapshot.part, with options->part */
+	char *owner;              /* owned; behind snapshot.clone, with options->owner */
+	char *kept;               /* owned; behind snapshot.part of a clone */
+	struct strlist left_out;  /* directories that are no part of the machine's root */
+	bool is_new;              /* the project */
+	struct lazy lazy;         /* its id zero: nothing is promised */
+	bool is_same;             /* the parent has the same state and is used instead */
+};
+
+/* --- taken.c ------------------------------------------------------------------------------- */
+
+/* The answer, but for how it differs from the snapshot before. */
+NODISCARD int taken_describe(struct taking *t, struct engine_taken *ret, struct err *err);
+/* How many paths differ.  The snapshot is taken, so a parent that cannot be read is only a warning. */
+void taken_compare(struct taking *t, struct engine_taken *taken);
