@@ -292,7 +292,7 @@ static int clone_run(struct invocation *inv, struct err *err)
 		return r;
 	warn(&clones);
 	if (args->wait)
-		r = engine_settle(inv->engine, &options.watch, err);
+		r = engine_settle(inv->engine, clones.list[0].name, &options.watch, err);
 	progress_done(inv->progress);
 	if (r < 0)
 		return r;

@@ -19,7 +19,7 @@ static int init_run(struct invocation *inv, struct err *err)
 		.skip_unreadable = args->skip_unreadable,
 	};
 
-	return taken_run(inv, options, err);
+	return taken_run(inv, options, false, err);
 }
 
 const struct command cmd_init = {

@@ -86,10 +86,7 @@ static int snapshot_run(struct invocation *inv, struct err *err)
 	if (r < 0)
 		return r;
 	options.meta = meta;
-	r = taken_run(inv, options, err);
-	if (r != CMD_OK || !args->wait)
-		return r;
-	return engine_settle(inv->engine, &(struct engine_watch){ 0 }, err);
+	return taken_run(inv, options, args->wait, err);
 }
 
 const struct command cmd_snapshot = {

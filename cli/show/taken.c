@@ -98,7 +98,8 @@ static void hint(struct invocation *inv, int r, const struct engine_take_options
 		cmd_hint_again(inv, &(struct hint_again){ .option = "skip-unreadable" });
 }
 
-int taken_run(struct invocation *inv, struct engine_take_options options, struct err *err)
+int taken_run(struct invocation *inv, struct engine_take_options options, bool wait,
+	      struct err *err)
 {
 	CLEANUP(engine_taken_done) struct engine_taken taken = { 0 };
 	int r;
@@ -110,10 +111,12 @@ int taken_run(struct invocation *inv, struct engine_take_options options, struct
 	if (r < 0)
 		return r;
 	if (inv->json)
-		return print_json(inv, &taken, err);
-	if (inv->quiet)
+		r = print_json(inv, &taken, err);
+	else if (inv->quiet)
 		fprintf(inv->out, "%s\n", taken.snapshot.id);
 	else
 		print_human(inv, &taken);
-	return CMD_OK;
+	if (r < 0 || !wait)
+		return r < 0 ? r : CMD_OK;
+	return engine_settle(inv->engine, taken.snapshot.id, &(struct engine_watch){ 0 }, err);
 }

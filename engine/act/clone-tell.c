@@ -66,7 +66,7 @@ static int measure_stale(struct telling *t, struct err *err)
 	if (catalog_id_is_zero(&t->newest.id))
 		return 0;
 	/* What is promised here is compared with nothing. */
-	if (!object_id_equal(from, to) && promises_open(t->task->host->promises))
+	if (!object_id_equal(from, to) && promises_open(t->task->host->promises, &t->base.project))
 		return 0;
 	if (t->base.part)
 		r = part_count_changes(s, t->base.part, from, to, &c, err);

@@ -492,7 +492,7 @@ static void follow_up(const struct making *m)
 	warn_of_owner(m);
 	expect_expiry(h, m->clones.list[0].expires);
 	/* Nobody walks through a clone to have all of its files captured. */
-	if (!options->last && !promises_open(h->promises))
+	if (!options->last && !promises_open(h->promises, &m->start.project))
 		warm_clone_follow(h->warm_clone, &m->start, m->clones.n,
 				  options->expect > 0 ? options->expect : 1);
 	/* A clone that a run has for itself is part of the events of that run. */
@@ -565,8 +565,9 @@ static int make(struct task *task, const struct engine_clone_options *options,
 static int make_carried(struct task *task, const struct engine_clone_options *options,
 			struct engine_clones *ret, struct err *err)
 {
+	const struct promises_scope everything = { .all = true };
 	struct promises *p = task->host->promises;
-	int r = promises_enter(p, task, &options->watch, err);
+	int r = promises_enter(p, task, &everything, &options->watch, err);
 
 	if (r < 0)
 		return r;

@@ -200,7 +200,7 @@ void stale_tell_clone(struct task *task, const struct project *project, const st
 		engine_warn(&task->engine, "clone '%s': %s, continuing", c->name, err.msg);
 	err = (struct err){ 0 };
 	c->stale = (struct engine_stale){ 0 };
-	if (project->hidden == PROJECT_IMAGE || promises_open(task->host->promises))
+	if (project->hidden == PROJECT_IMAGE || promises_open(task->host->promises, &project->id))
 		; /* it never changes, or nothing is compared with it until it is captured */
 	else if (compare_project(task, project, base, watch, &c->stale, &there, &err) < 0)
 		engine_warn(&task->engine,
@@ -234,7 +234,7 @@ void stale_tell_project(struct task *task, const struct project *project,
 	CLEANUP(names_done) struct names n = { 0 };
 	struct err err = { 0 };
 
-	if (*o->newest == '\0' || promises_open(task->host->promises))
+	if (*o->newest == '\0' || promises_open(task->host->promises, &project->id))
 		return;
 	if (compare_with_newest(task, project, watch, o, &n, &err) < 0) {
 		engine_warn(&task->engine, "comparing with the newest snapshot: %s, continuing",

@@ -417,7 +417,7 @@ static int take_clone_now(struct taking *t, bool settled, struct err *err)
 		t->is_same = true;
 		return 0;
 	}
-	if (!settled && !t->options->lazy && promises_open(h->promises))
+	if (!settled && !t->options->lazy && promises_open(h->promises, &t->clone.project))
 		return 1;
 	if (!live)
 		return take_stored(t, err);
@@ -428,17 +428,19 @@ static int take_clone_now(struct taking *t, bool settled, struct err *err)
 static int take_clone(struct taking *t, struct err *err)
 {
 	struct promises *p = t->task->host->promises;
+	struct promises_scope scope = { .n = 1 };
 	int r = take_clone_now(t, false, err);
 
 	if (r <= 0)
 		return r;
+	scope.projects[0] = t->project.id;
 	project_done(&t->project);
 	clone_done(&t->clone);
 	snapshot_done(&t->parent);
 	t->project = (struct project){ 0 };
 	t->clone = (struct clone){ 0 };
 	t->parent = (struct snapshot){ 0 };
-	r = promises_enter(p, t->task, &t->options->watch, err);
+	r = promises_enter(p, t->task, &scope, &t->options->watch, err);
 	if (r < 0)
 		return r;
 	r = take_clone_now(t, true, err);

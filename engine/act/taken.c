@@ -78,7 +78,8 @@ void taken_compare(struct taking *t, struct engine_taken *taken)
 	struct changes changes = { 0 };
 	struct err err = { 0 };
 
-	if (catalog_id_is_zero(&t->parent.id) || promises_open(t->task->host->promises))
+	if (catalog_id_is_zero(&t->parent.id) ||
+	    promises_open(t->task->host->promises, &t->project.id))
 		return;
 	if (!t->is_same &&
 	    (reread(t->store, &t->parent, &err) < 0 || reread(t->store, &t->snapshot, &err) < 0 ||

@@ -16,7 +16,8 @@ struct catalog_id unneeded_of(struct host *h, const struct clone *c)
 	struct engine_capturing news;
 	struct err ignored = { 0 };
 
-	if (!promises_open(h->promises) || snapshot_get(h->store, &c->base, &base, &ignored) < 0)
+	if (!promises_open(h->promises, &c->project) ||
+	    snapshot_get(h->store, &c->base, &base, &ignored) < 0)
 		return (struct catalog_id){ 0 };
 	promises_news(h->promises, &base.id, &news);
 	/* A base with a git directory of the clone's own was made of what was captured. */

@@ -88,8 +88,12 @@ struct engine_taken {
 NODISCARD int engine_take(struct engine *e, const struct engine_take_options *options,
 			  struct engine_taken *ret, struct err *err);
 
-/* Wait until every file of every lazy snapshot is read, or lost. */
-NODISCARD int engine_settle(struct engine *e, const struct engine_watch *watch, struct err *err);
+/*
+ * Wait until every file of every lazy snapshot is read, or lost: of the project that holds the engine's
+ * directory, and of the one that `state` (may be NULL) is of.
+ */
+NODISCARD int engine_settle(struct engine *e, const char *state, const struct engine_watch *watch,
+			    struct err *err);
 void engine_taken_done(struct engine_taken *t);
 
 /* --- listing ---------------------------------------------------------------------------- */

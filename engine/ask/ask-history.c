@@ -120,18 +120,22 @@ bool ask_is_capturing(struct engine *e)
 	       lazy_each(s, find_open, NULL, NULL) > 0;
 }
 
-static int ask_to_settle(struct engine *e, const struct engine_watch *watch, struct err *err)
+static int ask_to_settle(struct engine *e, const char *state, const struct engine_watch *watch,
+			 struct err *err)
 {
 	CLEANUP(ask_done) struct ask a;
 	struct json answer;
 	int r;
 
 	ask_begin(&a, e, VERB_SETTLE);
+	if (state)
+		json_set_name(a.options, "state", state);
 	r = ask_daemon(&a, e, ASK_STORE, watch, &answer, err);
 	return r < 0 ? r : ask_end(&a, err);
 }
 
-int engine_settle(struct engine *e, const struct engine_watch *watch, struct err *err)
+int engine_settle(struct engine *e, const char *state, const struct engine_watch *watch,
+		  struct err *err)
 {
-	return ask_is_capturing(e) ? ask_to_settle(e, watch, err) : 0;
+	return ask_is_capturing(e) ? ask_to_settle(e, state, watch, err) : 0;
 }

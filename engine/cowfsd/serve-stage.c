@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "engine/act/stage-i.h"
+#include "engine/cowfsd/scope-i.h"
 #include "engine/cowfsd/verbs-i.h"
 #include "engine/host/host-i.h"
 #include "engine/host/promises-i.h"
@@ -15,15 +16,20 @@ static void stage_options_done(struct stage_options *o)
  * A lazy one is there before all files are read.  So is a clone with a name, but without a snapshot of it
  * nobody could tell later what it was before the run.
  */
-static int begin(struct task *task, const struct stage_options *o, struct stage *ret,
-		 struct err *err)
+static int begin(struct task *task, const struct stage_options *o, struct json options,
+		 struct stage *ret, struct err *err)
 {
+	const struct scope_rule rule = { .by_project = !o->root, .names = { "clone", "from" } };
 	struct promises *p = task->host->promises;
+	struct promises_scope scope;
 	int r;
 
 	if (o->clone ? !o->no_snapshot : o->lazy)
 		return stage_begin(task, o, ret, err);
-	r = promises_enter(p, task, &o->watch, err);
+	r = scope_find(task, &rule, options, &scope, err);
+	if (r < 0)
+		return r;
+	r = promises_enter(p, task, &scope, &o->watch, err);
 	if (r < 0)
 		return r;
 	r = stage_begin(task, o, ret, err);
@@ -45,7 +51,7 @@ int serve_stage(struct task *task, const struct engine_watch *watch, struct json
 		return err_set(err, -EINVAL, "'%s' is no id of a run", o.run);
 	if (o.root && o.root[0] != '/')
 		return err_set(err, -EINVAL, "'root' is not absolute");
-	return serve_fields(begin(task, &o, &stage, err), answer, &wire_stage, &stage);
+	return serve_fields(begin(task, &o, options, &stage, err), answer, &wire_stage, &stage);
 }
 
 int serve_stage_root(struct task *task, const struct engine_watch *watch, struct json options,

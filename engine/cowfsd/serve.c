@@ -14,6 +14,7 @@
 #include "base/sys.h"
 #include "engine/act/events-i.h"
 #include "engine/cowfsd/greet-i.h"
+#include "engine/cowfsd/scope-i.h"
 #include "engine/cowfsd/verbs-i.h"
 #include "engine/host/keep-i.h"
 #include "engine/host/promises-i.h"
@@ -29,6 +30,7 @@ static const struct verb {
 	bool beside;  /* does not wait for lazy captures to end (promises-i.h) */
 	bool despite; /* waits, but not for one that cannot go on */
 	bool aside;   /* nothing is lost if cowfsd ends meanwhile, so it does not count as work */
+	struct scope_rule scope; /* whose captures it waits for */
 } verbs[] = {
 	{ VERB_TAKE, serve_take, true },
 	{ VERB_GC, serve_gc, .despite = true },
@@ -37,29 +39,29 @@ static const struct verb {
 	{ VERB_ANNOUNCE, serve_announce, true },
 	{ VERB_LIST, serve_list, true },
 	{ VERB_STATUS, serve_status, true },
-	{ VERB_SETTLE, serve_settle },
+	{ VERB_SETTLE, serve_settle, .scope = { true, .names = { "state" } } },
 	{ VERB_SINCE, serve_since, true },
 	{ VERB_REMOVE, serve_remove, true },
 	{ VERB_REMOVE_STATE, serve_remove_snapshot, .despite = true },
 	{ VERB_MERGE, serve_merge },
 	{ VERB_METRICS, serve_metrics, true },
 	{ VERB_MOUNT, serve_mount, true },
-	{ VERB_ROLLBACK, serve_rollback },
+	{ VERB_ROLLBACK, serve_rollback, .scope = { true, true, { "first", "second" } } },
 	{ VERB_UMOUNT, serve_umount, true },
 	{ VERB_PROJECT, serve_project, .despite = true },
-	{ VERB_PROMOTE, serve_promote },
-	{ VERB_OVERLAPS, serve_overlaps },
-	{ VERB_REBASE, serve_rebase },
-	{ VERB_RECEIVE, serve_receive },
+	{ VERB_PROMOTE, serve_promote, .scope = { true, true, { "clone", "state", "to" } } },
+	{ VERB_OVERLAPS, serve_overlaps, .scope = { true, .names = { "clone" } } },
+	{ VERB_REBASE, serve_rebase, .scope = { true, .names = { "clone" } } },
+	{ VERB_RECEIVE, serve_receive, .scope = { true } },
 	{ VERB_RECEIVE_LAZILY, serve_receive_lazily, true }, /* it waits itself */
 	{ VERB_SUPPLY, serve_supply, true, .aside = true },
-	{ VERB_RESOLVE, serve_resolve },
+	{ VERB_RESOLVE, serve_resolve, .scope = { true, .names = { "clone" } } },
 	{ VERB_QUESTION, serve_question, true },
 	{ VERB_QUESTIONS, serve_questions, true },
 	{ VERB_ANSWER, serve_answer, true },
 	{ VERB_ECHO, serve_echo, true },
-	{ VERB_HOLD, serve_hold },
-	{ VERB_TAG, serve_tag },
+	{ VERB_HOLD, serve_hold, .scope = { true, .names = { "states" } } },
+	{ VERB_TAG, serve_tag, .scope = { true, .names = { "state" } } },
 	{ VERB_ALLOW, serve_allow, true },
 	{ VERB_ARTIFACT, serve_artifact },
 	{ VERB_REMOVE_ARTIFACT, serve_remove_artifact },
@@ -164,7 +166,7 @@ int server_end(struct server *s, bool force, struct err *err)
 
 bool server_end_idle(struct server *s)
 {
-	const size_t mounted = live_count(s->host) + promises_open(s->host->promises);
+	const size_t mounted = live_count(s->host) + promises_open(s->host->promises, NULL);
 	bool idle;
 
 	pthread_mutex_lock(&s->lock);
@@ -189,7 +191,7 @@ bool server_has_ended(struct server *s)
 
 uint64_t server_idle_ms(struct server *s)
 {
-	const size_t mounted = live_count(s->host) + promises_open(s->host->promises);
+	const size_t mounted = live_count(s->host) + promises_open(s->host->promises, NULL);
 	uint64_t ms;
 
 	pthread_mutex_lock(&s->lock);
@@ -322,12 +324,16 @@ static int serve(const struct verb *verb, struct task *task, const struct engine
 		 struct json options, struct json answer, struct err *err)
 {
 	struct promises *promises = task->host->promises;
+	struct promises_scope scope;
 	int r;
 
 	if (verb->beside)
 		return verb->serve(task, watch, options, answer, err);
-	r = verb->despite ? promises_enter_despite(promises, task, watch, err)
-			  : promises_enter(promises, task, watch, err);
+	r = scope_find(task, &verb->scope, options, &scope, err);
+	if (r < 0)
+		return r;
+	scope.despite = verb->despite;
+	r = promises_enter(promises, task, &scope, watch, err);
 	if (r < 0)
 		return r;
 	r = verb->serve(task, watch, options, answer, err);

@@ -6,7 +6,7 @@
  * When none is open any more, the snapshot and the clones are settled, and are as if all
  * had been read at once.  What changed in the project before it was read is lost, by name.
  *
- * All but look-ups, reads and writes in clones wait for that (promises_enter()), so no
+ * All but look-ups, reads and writes in clones wait for that where it concerns them (promises_enter()), so no
  * other code meets a promise that could still be kept.
  */
 #pragma once
@@ -91,15 +91,23 @@ NODISCARD int promises_supply(struct promises *p, const struct engine_supply_opt
 NODISCARD int promises_unread(struct promises *p, const struct catalog_id *snapshot,
 			      struct engine_paths *ret, char **ret_why, struct err *err);
 
+#define PROMISES_PROJECTS_MAX 16
+
+/* Whose captures somebody waits for. */
+struct promises_scope {
+	struct catalog_id projects[PROMISES_PROJECTS_MAX];
+	size_t n;
+	bool all;     /* of every project */
+	bool despite; /* but for one that cannot go on: for what removes things */
+};
+
 /*
- * Wait until nothing is promised that could be kept, and let no capture promise anything until
+ * Wait until nothing is promised there that could be kept, and let no capture promise anything until
  * promises_leave().  The caller holds no turn.  Fails if the caller leaves, or if a capture cannot go on.
  */
 NODISCARD int promises_enter(struct promises *p, const struct task *task,
-			     const struct engine_watch *watch, struct err *err);
-/* The same for what removes things: a capture that cannot go on, for want of room perhaps, is no obstacle. */
-NODISCARD int promises_enter_despite(struct promises *p, const struct task *task,
-				     const struct engine_watch *watch, struct err *err);
+			     const struct promises_scope *scope, const struct engine_watch *watch,
+			     struct err *err);
 void promises_leave(struct promises *p);
 
 /*
@@ -113,7 +121,8 @@ void promises_go(struct promises *p);
 /* For the thread of a capture: wait until nobody makes clones, and have them wait. */
 void promises_settling(struct promises *p, bool settling);
 
-bool promises_open(struct promises *p); /* is a capture under way? */
+/* Is a capture of this project, or (NULL) of any, under way? */
+bool promises_open(struct promises *p, const struct catalog_id *project);
 
 /* How far the capture is that a snapshot comes from; all zero if all of it was kept long ago. */
 void promises_news(struct promises *p, const struct catalog_id *snapshot,

@@ -303,23 +303,37 @@ void promises_resume(struct promises *p, const struct catalog_id *snapshot, bool
 
 /* --- whom promises concern ---------------------------------------------------------------- */
 
-/* lock held; the first that is under way, or NULL */
-static struct promising *find_open(const struct promises *p)
+static const struct promises_scope everything = { .all = true };
+
+/* Is it under way, and of one of these projects? */
+static bool is_in(const struct promising *c, const struct promises_scope *s)
+{
+	if (!promising_is_open(c))
+		return false;
+	for (size_t i = 0; i < s->n && !s->all; i++)
+		if (catalog_id_same(&c->record.project, &s->projects[i]))
+			return true;
+	return s->all;
+}
+
+/* lock held; the first of them, or NULL */
+static struct promising *find_open(const struct promises *p, const struct promises_scope *s)
 {
 	for (struct promising *c = p->first; c; c = c->after)
-		if (promising_is_open(c))
+		if (is_in(c, s))
 			return c;
 	return NULL;
 }
 
-bool promises_open(struct promises *p)
+bool promises_open(struct promises *p, const struct catalog_id *project)
 {
-	bool open;
+	struct promises_scope one = { .n = 1 };
+	LOCKED(&p->lock);
 
-	pthread_mutex_lock(&p->lock);
-	open = find_open(p) != NULL;
-	pthread_mutex_unlock(&p->lock);
-	return open;
+	if (!project)
+		return find_open(p, &everything) != NULL;
+	one.projects[0] = *project;
+	return find_open(p, &one) != NULL;
 }
 
 void promises_stay(struct promises *p)
@@ -370,13 +384,13 @@ static int tell(struct promises *p, const struct promising *c, const struct task
 	return r;
 }
 
-/* lock held */
-static size_t count_open(const struct promises *p)
+/* lock held; nobody knows yet whose those are that begin */
+static size_t count_open(const struct promises *p, const struct promises_scope *s)
 {
 	size_t n = p->beginning;
 
 	for (const struct promising *c = p->first; c; c = c->after)
-		n += promising_is_open(c);
+		n += is_in(c, s);
 	return n;
 }
 
@@ -392,18 +406,19 @@ static int say_stuck(const struct promising *c, struct err *err)
 }
 
 static int wait_locked(struct promises *p, const struct task *task,
-		       const struct engine_watch *watch, bool despite, size_t most, struct err *err)
+		       const struct promises_scope *scope, const struct engine_watch *watch,
+		       size_t most, struct err *err)
 {
 	struct promising *c;
 	int r;
 
-	while (count_open(p) >= most) {
-		c = find_open(p);
+	while (count_open(p, scope) >= most) {
+		c = find_open(p, scope);
 		if (c && !c->started && p->beginning == 0 && !p->ending) {
 			c->stuck = (struct err){ 0 };
 			start_thread(c);
 		}
-		if (c && c->stuck.code < 0 && despite)
+		if (c && c->stuck.code < 0 && scope->despite)
 			break;
 		if (c && c->stuck.code < 0) {
 			*err = c->stuck;
@@ -418,24 +433,14 @@ static int wait_locked(struct promises *p, const struct task *task,
 }
 
 /* lock held; wait until fewer than `most` are under way. */
-static int await(struct promises *p, const struct task *task, const struct engine_watch *watch,
-		 bool despite, size_t most, struct err *err)
+static int await(struct promises *p, const struct task *task, const struct promises_scope *scope,
+		 const struct engine_watch *watch, size_t most, struct err *err)
 {
 	int r;
 
 	p->awaited++;
-	r = wait_locked(p, task, watch, despite, most, err);
+	r = wait_locked(p, task, scope, watch, most, err);
 	p->awaited--;
-	return r;
-}
-
-static int enter(struct promises *p, const struct task *task, const struct engine_watch *watch,
-		 bool despite, struct err *err)
-{
-	LOCKED(&p->lock);
-	int r = await(p, task, watch, despite, 1, err);
-
-	p->inside += r >= 0;
 	return r;
 }
 
@@ -444,19 +449,17 @@ int promises_await_room(struct promises *p, const struct task *task,
 {
 	LOCKED(&p->lock);
 
-	return await(p, task, watch, false, OPEN_MAX, err);
+	return await(p, task, &everything, watch, OPEN_MAX, err);
 }
 
-int promises_enter(struct promises *p, const struct task *task, const struct engine_watch *watch,
-		   struct err *err)
+int promises_enter(struct promises *p, const struct task *task, const struct promises_scope *scope,
+		   const struct engine_watch *watch, struct err *err)
 {
-	return enter(p, task, watch, false, err);
-}
+	LOCKED(&p->lock);
+	int r = await(p, task, scope, watch, 1, err);
 
-int promises_enter_despite(struct promises *p, const struct task *task,
-			   const struct engine_watch *watch, struct err *err)
-{
-	return enter(p, task, watch, true, err);
+	p->inside += r >= 0;
+	return r;
 }
 
 void promises_leave(struct promises *p)

@@ -277,7 +277,7 @@ int trail_open(struct engine *e, struct trail *ret, struct err *err)
 {
 	static const struct cache_limits limits = { .chunk_bytes = 1 << 20, .meta_bytes = 8 << 20 };
 	CLEANUP(trail_done) struct trail t = { .by_id = MAP_INIT(hash_id, equal_id) };
-	int r = engine_settle(e, NULL, err);
+	int r = engine_settle(e, NULL, NULL, err);
 
 	r = r < 0 ? r : engine_project(e, &t.store, &t.project, err);
 

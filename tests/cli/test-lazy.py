@@ -271,21 +271,72 @@ def what_changes_in_the_project_first_is_lost_by_name_and_never_shown(w):
     assert os.readlink(path / "d" / "f8") == "f9"
 
 
+def waits(w, *words, cwd=None):
+    asked = subprocess.Popen([SNAP, *words], cwd=cwd or w.project, env=w.env, stdout=subprocess.DEVNULL,
+                             stderr=subprocess.DEVNULL)
+    try:
+        asked.wait(0.5)
+        raise AssertionError(f"{words} did not wait")
+    except subprocess.TimeoutExpired:
+        asked.terminate()
+        asked.wait()
+
+
 @test
 def others_wait_for_the_end_and_say_how_far_it_is(w):
     lazy = Lazy(w)
     lazy.clone()
     for words in (["snapshot", "try", "-m", "x"], ["diff", "try"], ["gc"],
                   ["promote", "try", "--dry-run"], ["rebase", "try"], ["log", "README.md"]):
-        asked = subprocess.Popen([SNAP, *words],
-                                 cwd=w.project, env=w.env, stdout=subprocess.DEVNULL,
-                                 stderr=subprocess.DEVNULL)
-        try:
-            asked.wait(0.5)
-            raise AssertionError(f"{words} did not wait")
-        except subprocess.TimeoutExpired:
-            asked.terminate()
-            asked.wait()
+        waits(w, *words)
+    assert not lazy.status()["complete"]
+    lazy.finish()
+
+
+@test
+def a_capture_holds_up_nobody_who_works_on_another_project(w):
+    lazy = Lazy(w)
+    lazy.clone()
+    other = w.top / "other"
+    other.mkdir()
+    (other / "a").write_text("1\n")
+
+    def ok(*words):
+        return w.ok(*words, cwd=other, timeout=60).out.decode()
+
+    ok("run", "--env", "ASAN_OPTIONS=detect_leaks=0", "--", "true")  # not even a project yet
+    ok("snapshot", "-m", "first", "--tag", "one")
+    mine = Path(ok("-q", "clone", "-n", "mine").strip())
+    (mine / "a").write_text("2\n")
+    ok("snapshot", "mine")
+    assert "+2" in ok("diff", "mine")
+    ok("promote", "mine")
+    assert (other / "a").read_text() == "2\n"
+    ok("undo")
+    ok("rollback", "one")
+    assert (other / "a").read_text() == "1\n"
+    ok("rebase", "mine")
+    ok("tag", "two", "@")
+    ok("log", "a")
+    # Whatever is named of the other project is waited for, wherever the command is given.
+    waits(w, "diff", "try", cwd=other)
+    waits(w, "promote", "try", "--dry-run", cwd=other)
+    waits(w, "rebase", "try", cwd=other)
+    waits(w, "gc", cwd=other)
+    assert not lazy.status()["complete"]
+    lazy.finish()
+
+
+@test
+def what_is_written_waits_for_a_capture_of_a_directory_around_it(w):
+    """It may hold the files that are to be replaced."""
+    lazy = Lazy(w)
+    inner = lazy.project / "d"
+    w.ok("init", inner)
+    w.ok("-q", "clone", "-n", "mine", cwd=inner)
+    lazy.clone()
+    waits(w, "promote", "mine", "--dry-run", cwd=inner)
+    w.ok("run", "--env", "ASAN_OPTIONS=detect_leaks=0", "--", "true", cwd=inner, timeout=60)
     assert not lazy.status()["complete"]
     lazy.finish()
 

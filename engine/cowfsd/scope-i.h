@@ -1,0 +1,25 @@
+/*
+ * scope-i.h - which projects an act concerns, and so whose lazy captures it waits for.
+ *
+ * No tree of one project names what was promised in another, so a capture of a whole machine holds up nobody
+ * who works on something else.
+ */
+#pragma once
+
+#include "base/json.h"
+#include "engine/host/promises-i.h"
+#include "engine/host/task-i.h"
+
+#define SCOPE_NAMES_MAX 4
+
+/* How the options of a verb say that. */
+struct scope_rule {
+	bool by_project; /* false: it concerns every project */
+	bool writes;     /* in the project's directory, where captures of others may hold files */
+	/* Members that are a state or a list of states. */
+	const char *names[SCOPE_NAMES_MAX];
+};
+
+/* Its project is the one that holds the caller's directory, with those of the states that are named. */
+NODISCARD int scope_find(struct task *task, const struct scope_rule *rule, struct json options,
+			 struct promises_scope *ret, struct err *err);
