@@ -243,7 +243,7 @@ static int prepare(struct invocation *inv, struct engine_clone_options *o,
 		r = take_machine(inv, taken, err);
 		o->from = taken->snapshot.id;
 	} else if (inv->n_words > 0) {
-		r = fetched_bring(inv, inv->words[0], args->lazy && !args->wait, fetched, err);
+		r = fetched_bring(inv, inv->words[0], !args->wait, fetched, err);
 		o->from = fetched->snapshot.id;
 		if (r == -ENOENT && !strchr(inv->words[0], '/'))
 			cmd_hint_words(inv, "clone -n", (const char *[]){ inv->words[0], NULL });
@@ -312,7 +312,8 @@ const struct command cmd_clone = {
 	.preset = clone_preset,
 	.details =
 	    "Writing in a clone changes nothing else. `Here` is the clone that holds the current\n"
-	    "directory, else the project. REMOTE/NAME is fetched first; with --lazy its names are.\n",
+	    "directory, else the project. Of REMOTE/NAME the names come first, then the files while you\n"
+	    "work; with --wait all of it is fetched before.\n",
 	.words = "[REMOTE/NAME [CLONE]]",
 	.max_words = 2,
 	.examples =

@@ -58,7 +58,7 @@ class Lazy:
         self.gate.unlink()
 
     def clone(self, name="look", *more, lazy=True):
-        got = self.other.ok("clone", "--lazy", "--json", *more, f"{depot(self.w)}:main", name).json("snap.clone/1")
+        got = self.other.ok("clone", "--json", *more, f"{depot(self.w)}:main", name).json("snap.clone/1")
         assert got["fetched"]["complete"] != lazy and got["fetching"] == lazy, got
         return Path(got["path"])
 
