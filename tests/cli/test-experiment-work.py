@@ -1,5 +1,6 @@
 """experiment, at work: many arms, limits of the whole, early ends; and without a terminal."""
 
+import contextlib
 import json
 import os
 import pty
@@ -24,6 +25,39 @@ def stored(w):
     """Bytes of the store once nothing is left to free."""
     w.ok("gc")
     return w.ok("stats", "--json").json("snap.stats/1")["stored"]
+
+
+@contextlib.contextmanager
+def store_of(w, size):
+    """The store on a disk of its own; gives a function that makes it larger."""
+    if os.geteuid() != 0:
+        raise Skip("mounting takes root")
+    w.store.mkdir(mode=0o700)
+    subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={size},mode=700", "none", w.store], check=True)
+    try:
+        yield lambda now: subprocess.run(["mount", "-o", f"remount,size={now}", w.store], check=True)
+    finally:
+        w.snap("stop", "--force")
+        subprocess.run(["umount", w.store], check=True)
+
+
+@live_test
+def a_store_that_runs_full_costs_only_the_arm_that_filled_it(w):
+    with store_of(w, "24m") as grow:
+        w.ok("init")
+        words = ["-n", "full", "--arm", "hog=echo 0 > n; head -c 64M /dev/urandom > big && sync big", "--arm", "a=echo 2 > n",
+                 "--arm", "b=echo 1 > n", "--score", "cat n", "--jobs", "1", "--promote-best"]
+        done = w.snap("experiment", "--json", *words)
+        if done.status != 0:  # one that met the full disk itself, and could not go on
+            assert b"No space left" in done.out + done.err or b"E_NO_SPACE" in done.out + done.err, done
+            grow("256m")
+            w.snap("experiment", "resume", "full")
+        got = w.ok("experiment", "show", "--json", "full").json("snap.experiment/1", "arms", "winner")
+        assert states(got) == {"hog": "failed", "a": "passed", "b": "passed"} and got["winner"] == "b", got
+        assert (w.project / "n").read_text() == "1\n"
+        assert len(receipts(w)) == 1, receipts(w)
+        w.ok("gc")
+        w.ok("check")
 
 
 @live_test
