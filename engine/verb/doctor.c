@@ -97,6 +97,31 @@ static void look_at_space(struct engine *e, struct engine_diagnosis *d)
 		doctor_well(d, "space", "%s are free in '%s'", text, dir);
 }
 
+static void look_at_rest(struct engine *e, struct engine_diagnosis *d)
+{
+	if (!engine_has_store(e))
+		return;
+	switch (doctor_rest(e->store_path)) {
+	case DOCTOR_REST_ENCRYPTED:
+		doctor_well(d, "encryption", "what the store has on its disk is encrypted");
+		break;
+	case DOCTOR_REST_PLAIN:
+		doctor_well(
+		    d, "encryption",
+		    "nothing encrypts the store: who has the disk can read it (LUKS for the "
+		    "disk or fscrypt for the directory would)");
+		break;
+	case DOCTOR_REST_NONE:
+		doctor_finds(d, ENGINE_WEAK, "encryption", "snapcow --store, or SNAPCOW_STORE",
+			     "the store is in memory alone: it ends with the machine");
+		break;
+	case DOCTOR_REST_UNKNOWN:
+		doctor_well(d, "encryption",
+			    "whether the store's disk is encrypted cannot be seen from here");
+		break;
+	}
+}
+
 /* Warn before the store's limit makes writes fail. */
 static void look_at_limit(struct engine *e, struct engine_diagnosis *d)
 {
@@ -221,6 +246,7 @@ void engine_doctor(const struct engine_options *options, struct engine_diagnosis
 	} else {
 		look_at_store(e, ret);
 		look_at_space(e, ret);
+		look_at_rest(e, ret);
 		look_at_limit(e, ret);
 		look_at_daemon(e, ret);
 	}

@@ -1,9 +1,11 @@
 """doctor: what it finds, where something is really missing."""
 
 import contextlib
+import fcntl
 import os
 import shutil
 import signal
+import struct
 import subprocess
 import sys
 from errno import ENOSYS, EPERM
@@ -198,6 +200,78 @@ def a_disk_that_is_nearly_full_is_told(w: World):
     result = elsewhere(w, f"mkdir {w.store}; mount -t tmpfs -o size=1m none {w.store}",
                        "doctor", "--json")
     assert finding(result, "space", 13)["level"] == "error"
+
+
+@contextlib.contextmanager
+def store_on(w, *features):
+    """The store on an ext4 of its own, which can encrypt a directory."""
+    as_root()
+    if not shutil.which("mkfs.ext4"):
+        raise Skip("mkfs.ext4 is not installed")
+    image, w.store = w.top / "image", w.top / "disk" / "store"
+    with open(image, "wb") as f:
+        f.truncate(48 << 20)
+    w.store.parent.mkdir()
+    w.env["SNAPCOW_STORE"] = str(w.store)
+    if subprocess.run(["mkfs.ext4", "-q", *features, image], check=False).returncode != 0 or \
+            subprocess.run(["mount", "-o", "loop", image, w.store.parent], check=False).returncode != 0:
+        raise Skip("no ext4 in a file can be mounted here")
+    try:
+        yield w.store.parent
+    finally:
+        w.snap("stop", "--force")
+        subprocess.run(["umount", w.store.parent], check=True)
+
+
+def encrypt(disk, directory):
+    """With a key that only the kernel has (fscrypt, policy 2)."""
+    add_key, set_policy = 0xC0506617, 0x800C6613
+    top = os.open(disk, os.O_RDONLY)
+    arg = bytearray(struct.pack("<II32sII8I", 2, 0, b"", 64, 0, *[0] * 8) + os.urandom(64))
+    try:
+        fcntl.ioctl(top, add_key, arg)
+        policy = struct.pack("<BBBB4s16s", 2, 1, 4, 2, b"", bytes(arg[8:24]))
+        fd = os.open(directory, os.O_RDONLY)
+        fcntl.ioctl(fd, set_policy, policy)
+        os.close(fd)
+    except OSError as e:
+        raise Skip(f"no directory can be encrypted here: {e}") from None
+    finally:
+        os.close(top)
+
+
+@test
+def a_store_that_is_encrypted_on_its_disk_says_so(w: World):
+    with store_on(w, "-O", "encrypt") as disk:
+        w.store.mkdir(mode=0o700)
+        encrypt(disk, w.store)
+        w.ok("init")
+        assert doctor(w)["encryption"]["detail"].endswith("is encrypted")
+
+
+@test
+def a_store_below_which_a_device_encrypts_says_so(w: World):
+    """As LUKS below LVM looks in sysfs; a plain disk says that who has it can read it."""
+    with store_on(w) as disk:
+        w.ok("init")
+        st = os.stat(disk)
+        number = f"{os.major(st.st_dev)}:{os.minor(st.st_dev)}"
+        assert "can read it" in doctor(w)["encryption"]["detail"]
+        sysfs = w.top / "sysfs"
+        (sysfs / number / "slaves" / "dm-1").mkdir(parents=True)
+        (sysfs / number / "dm").mkdir()
+        (sysfs / number / "dm" / "uuid").write_text("LVM-0123\n")
+        (sysfs / number / "slaves" / "dm-1" / "dev").write_text("253:77\n")
+        (sysfs / "253:77" / "dm").mkdir(parents=True)
+        (sysfs / "253:77" / "dm" / "uuid").write_text("CRYPT-LUKS2-0123-disk\n")
+        found = finding(elsewhere(w, f"mount --bind {sysfs} /sys/dev/block", "doctor", "--json"), "encryption", 0)
+        assert found["detail"].endswith("is encrypted"), found
+        # One of two disks that is not makes all of it readable.
+        (sysfs / number / "slaves" / "dm-2").mkdir()
+        (sysfs / number / "slaves" / "dm-2" / "dev").write_text("253:78\n")
+        (sysfs / "253:78").mkdir()
+        found = finding(elsewhere(w, f"mount --bind {sysfs} /sys/dev/block", "doctor", "--json"), "encryption", 0)
+        assert "can read it" in found["detail"], found
 
 
 @test

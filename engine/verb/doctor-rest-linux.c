@@ -1,0 +1,143 @@
+/*
+ * Does something below us encrypt what a directory has on its disk?  A file system by itself (fscrypt, or one
+ * that is made for it), or a device of dm-crypt below it, perhaps below LVM, RAID or a loop device.
+ */
+#include <dirent.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
+
+#include <linux/fscrypt.h>
+
+#include "base/buf.h"
+#include "base/fdio.h"
+#include "engine/verb/doctor-i.h"
+
+#define DEPTH_MAX 8 /* devices on devices */
+
+static enum doctor_rest of_path(const char *path, int depth);
+
+static enum doctor_rest of_file_system(const char *type)
+{
+	static const char *const made_for_it[] = { "ecryptfs", "fuse.gocryptfs", "fuse.cryfs",
+						   "fuse.encfs", "fuse.securefs" };
+
+	for (size_t i = 0; i < ARRAY_LEN(made_for_it); i++)
+		if (strcmp(type, made_for_it[i]) == 0)
+			return DOCTOR_REST_ENCRYPTED;
+	return strcmp(type, "tmpfs") == 0 || strcmp(type, "ramfs") == 0 ? DOCTOR_REST_NONE
+									: DOCTOR_REST_UNKNOWN;
+}
+
+/* The first line of a file that the kernel writes. */
+static bool read_line(int dir, const char *name, char *line, size_t size)
+{
+	AUTO_CLOSE int fd = openat(dir, name, O_RDONLY | O_CLOEXEC);
+	const ssize_t n = fd < 0 ? -1 : fdio_read(fd, line, size - 1);
+
+	if (n < 0)
+		return false;
+	line[n] = '\0';
+	line[strcspn(line, "\n")] = '\0';
+	return true;
+}
+
+static enum doctor_rest of_device(unsigned major, unsigned minor, int depth);
+
+/* All that it is made of has to be encrypted. */
+static enum doctor_rest of_slaves(int device, int depth)
+{
+	const int fd = openat(device, "slaves", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+	enum doctor_rest found = DOCTOR_REST_PLAIN;
+	const struct dirent *one;
+	unsigned major, minor;
+	size_t n = 0;
+
+	while (dir && (one = readdir(dir))) {
+		char name[300], line[32];
+
+		snprintf(name, sizeof(name), "slaves/%s/dev", one->d_name);
+		if (one->d_name[0] == '.' || !read_line(device, name, line, sizeof(line)) ||
+		    sscanf(line, "%u:%u", &major, &minor) != 2)
+			continue;
+		found = of_device(major, minor, depth + 1);
+		n++;
+		if (found != DOCTOR_REST_ENCRYPTED)
+			break;
+	}
+	if (dir)
+		closedir(dir);
+	return n > 0 ? found : DOCTOR_REST_PLAIN;
+}
+
+static enum doctor_rest of_device(unsigned major, unsigned minor, int depth)
+{
+	char path[64], line[4096];
+	AUTO_CLOSE int device = -1;
+
+	snprintf(path, sizeof(path), "/sys/dev/block/%u:%u", major, minor);
+	device = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (device < 0 || depth > DEPTH_MAX)
+		return DOCTOR_REST_UNKNOWN;
+	if (read_line(device, "dm/uuid", line, sizeof(line)) && strncmp(line, "CRYPT-", 6) == 0)
+		return DOCTOR_REST_ENCRYPTED;
+	if (read_line(device, "loop/backing_file", line, sizeof(line)))
+		return of_path(line, depth + 1);
+	return of_slaves(device, depth);
+}
+
+/* A file system with a device number of its own (btrfs, overlayfs): by what the list of mounts says of it. */
+static enum doctor_rest of_mount(dev_t dev, int depth)
+{
+	FILE *list = fopen("/proc/self/mountinfo", "re");
+	char line[8192], type[64], source[4096];
+	enum doctor_rest found = DOCTOR_REST_UNKNOWN;
+	unsigned major, minor;
+	const char *rest;
+	struct stat st;
+
+	while (list && fgets(line, sizeof(line), list)) {
+		rest = strstr(line, " - ");
+		if (sscanf(line, "%*u %*u %u:%u", &major, &minor) != 2 || !rest ||
+		    makedev(major, minor) != dev ||
+		    sscanf(rest, " - %63s %4095s", type, source) != 2)
+			continue;
+		found = of_file_system(type);
+		if (found == DOCTOR_REST_UNKNOWN && stat(source, &st) == 0 && S_ISBLK(st.st_mode))
+			found = of_device(major(st.st_rdev), minor(st.st_rdev), depth);
+		break;
+	}
+	if (list)
+		fclose(list);
+	return found;
+}
+
+static bool has_policy(const char *path)
+{
+	struct fscrypt_get_policy_ex_arg policy = { .policy_size = sizeof(policy.policy) };
+	AUTO_CLOSE int fd = open(path, O_RDONLY | O_CLOEXEC);
+
+	return fd >= 0 && ioctl(fd, FS_IOC_GET_ENCRYPTION_POLICY_EX, &policy) == 0;
+}
+
+static enum doctor_rest of_path(const char *path, int depth)
+{
+	struct stat st;
+
+	if (depth > DEPTH_MAX || stat(path, &st) < 0)
+		return DOCTOR_REST_UNKNOWN;
+	if (has_policy(path))
+		return DOCTOR_REST_ENCRYPTED;
+	return major(st.st_dev) == 0 ? of_mount(st.st_dev, depth)
+				     : of_device(major(st.st_dev), minor(st.st_dev), depth);
+}
+
+enum doctor_rest doctor_rest(const char *dir)
+{
+	return of_path(dir, 0);
+}
