@@ -92,6 +92,13 @@ static struct place member(struct json j, const char *key)
 	return (struct place){ .in = j, .key = key };
 }
 
+void json_refuse(struct json j, const char *key, const char *why)
+{
+	const struct place p = member(j, key);
+
+	complain(&p, -EINVAL, why);
+}
+
 enum json_kind json_kind(struct json j, const char *key)
 {
 	const struct place p = member(j, key);

@@ -140,5 +140,8 @@ const char *json_at_text(struct json array, size_t i); /* borrowed; NULL: no suc
 NODISCARD int json_each_text(struct json j, int (*fn)(const char *key, const char *text, void *ctx),
 			     void *ctx);
 
+/* The member is not as asked for, in words that follow its key; json_end() fails. */
+void json_refuse(struct json j, const char *key, const char *why);
+
 /* 0 if all that was asked for was there; else -EINVAL (or -ENOMEM) and what was wrong first. */
 NODISCARD int json_end(const struct json_doc *doc, struct err *err);

@@ -8,7 +8,7 @@
 #include "base/sys.h"
 #include "base/vec.h"
 #include "engine/experiment/experiment-i.h"
-#include "engine/wire/fields.h"
+#include "engine/wire/wire-i.h"
 
 /* --- as JSON ------------------------------------------------------------------------------- */
 
@@ -91,7 +91,7 @@ static const struct field arm_list[] = {
 	A(UINT, deleted),
 	A(UINT, lines_added),
 	A(UINT, lines_removed),
-	A(PATHS, changed),
+	FIELD_BY(struct engine_arm, "changed", changed, &wire_paths),
 	A_LIST(checks, n_checks, &check_fields),
 	A_LIST(rounds, n_rounds, &round_fields),
 	A(BOOL, warmed),

@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "base/vec.h"
-#include "engine/api/clone.h"
 
 /* --- members ---------------------------------------------------------------------------- */
 
@@ -58,51 +57,6 @@ static size_t load_count(const struct field *f, const char *s)
 static void store_count(const struct field *f, char *s, size_t n)
 {
 	memcpy(s + f->count_at, &n, sizeof(n));
-}
-
-/* --- paths ------------------------------------------------------------------------------ */
-
-/* Each is a string: the status, '*' if it changed in both places, and the path. */
-static void set_paths(struct json j, const char *key, const struct engine_paths *paths)
-{
-	const struct json object = json_set_object(j, key);
-	const struct json list = json_set_array(object, "list");
-
-	json_set_bool(object, "truncated", paths->truncated);
-	for (size_t i = 0; i < paths->n; i++) {
-		const struct engine_path *p = &paths->list[i];
-		AUTO_FREE char *text = NULL;
-
-		if (asprintf(&text, "%c%c%s", p->status, p->both ? '*' : ' ', p->path) < 0)
-			text = NULL;
-		/* Without memory there will be none for the answer either. */
-		json_add_name(list, text ? text : "");
-	}
-}
-
-static int get_paths(struct json j, const char *key, struct engine_paths *ret)
-{
-	const struct json object = json_get_object(j, key);
-	const struct json list = json_get_array(object, "list");
-	const size_t n = json_length(list);
-
-	ret->truncated = json_get_bool(object, "truncated");
-	ret->list = n > 0 ? calloc(n, sizeof(*ret->list)) : NULL;
-	if (n > 0 && !ret->list)
-		return -ENOMEM;
-	for (; ret->n < n; ret->n++) {
-		AUTO_FREE char *text = json_at_name(list, ret->n);
-		struct engine_path *p = &ret->list[ret->n];
-
-		if (!text || strlen(text) < 2)
-			return -EPROTO;
-		p->status = text[0];
-		p->both = text[1] == '*';
-		p->path = strdup(text + 2);
-		if (!p->path)
-			return -ENOMEM;
-	}
-	return 0;
 }
 
 /* --- saying ----------------------------------------------------------------------------- */
@@ -162,8 +116,8 @@ static void set_field(struct json j, const struct field *f, const char *s)
 	case FIELD_NAMES:
 		set_list(j, f, s);
 		break;
-	case FIELD_PATHS:
-		set_paths(j, f->key, (const struct engine_paths *)at);
+	case FIELD_OTHER:
+		f->codec->set(j, f->key, at);
 		break;
 	}
 }
@@ -251,8 +205,8 @@ static int get_field(struct json j, const struct field *f, char *s)
 	case FIELD_LIST:
 	case FIELD_NAMES:
 		return get_list(j, f, s);
-	case FIELD_PATHS:
-		return get_paths(j, f->key, (struct engine_paths *)at);
+	case FIELD_OTHER:
+		return f->codec->get(j, f->key, at);
 	}
 	return 0;
 }
@@ -268,14 +222,7 @@ int fields_get(struct json j, const struct fields *f, void *to)
 
 int fields_read(struct json j, const struct fields *f, void *to, struct err *err)
 {
-	int r = fields_get(j, f, to), wrong;
-
-	if (r == -ENOMEM)
-		return err_nomem(err);
-	wrong = json_end(j.doc, err);
-	if (wrong >= 0 && r < 0)
-		return err_set(err, r, "a path that changed has no status");
-	return wrong;
+	return fields_get(j, f, to) < 0 ? err_nomem(err) : json_end(j.doc, err);
 }
 
 /* --- freeing ---------------------------------------------------------------------------- */
@@ -316,8 +263,8 @@ void fields_done(const struct fields *fields, void *s)
 		case FIELD_NAMES:
 			free_list(f, s);
 			break;
-		case FIELD_PATHS:
-			engine_paths_done((struct engine_paths *)at);
+		case FIELD_OTHER:
+			f->codec->done(at);
 			break;
 		case FIELD_BOOL:
 		case FIELD_INT:

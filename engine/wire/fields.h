@@ -25,7 +25,15 @@ enum field_kind {
 	FIELD_OBJECT, /* a struct in the struct */
 	FIELD_LIST,   /* T *, and a size_t that counts them */
 	FIELD_NAMES,  /* char **, the same */
-	FIELD_PATHS,  /* struct engine_paths */
+	FIELD_OTHER,  /* any other type, by a codec */
+};
+
+/* How a member of another type travels. */
+struct field_codec {
+	void (*set)(struct json j, const char *key, const void *member);
+	/* 0 or -ENOMEM; json_refuse() what is wrong with the text. */
+	int (*get)(struct json j, const char *key, void *member);
+	void (*done)(void *member);
 };
 
 struct field {
@@ -35,6 +43,7 @@ struct field {
 	size_t count_at;                       /* of a list: where its length is */
 	const struct fields *of;               /* what a list or an object is made of */
 	const char *(*word)(const char *text); /* of FIELD_WORD: the one that is spelled so */
+	const struct field_codec *codec;       /* of FIELD_OTHER */
 };
 
 struct fields {
@@ -57,6 +66,11 @@ struct fields {
 #define FIELD_OF(type, key_, member, fields_)                                                      \
 	{                                                                                          \
 		.key = (key_), .kind = FIELD_OBJECT, .at = offsetof(type, member), .of = (fields_) \
+	}
+#define FIELD_BY(type, key_, member, codec_)                                      \
+	{                                                                         \
+		.key = (key_), .kind = FIELD_OTHER, .at = offsetof(type, member), \
+		.codec = (codec_)                                                 \
 	}
 #define FIELD_LIST_OF(kind_, type, key_, member, count, fields_)              \
 	{                                                                     \

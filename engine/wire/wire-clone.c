@@ -70,10 +70,10 @@ const struct fields wire_clone = FIELDS(struct engine_clone, wire_clone_fields);
 
 static const struct field wire_clone_more_fields[] = {
 	FIELD_AS(FIELD_UINT, struct engine_clone, "both", stale.both),
-	FIELD_AS(FIELD_PATHS, struct engine_clone, "changed_paths", changed),
-	FIELD_AS(FIELD_PATHS, struct engine_clone, "project_paths", stale.in_project),
-	FIELD_AS(FIELD_PATHS, struct engine_clone, "lost_paths", lost),
-	FIELD_AS(FIELD_PATHS, struct engine_clone, "unread_paths", unread),
+	FIELD_BY(struct engine_clone, "changed_paths", changed, &wire_paths),
+	FIELD_BY(struct engine_clone, "project_paths", stale.in_project, &wire_paths),
+	FIELD_BY(struct engine_clone, "lost_paths", lost, &wire_paths),
+	FIELD_BY(struct engine_clone, "unread_paths", unread, &wire_paths),
 	FIELD(FIELD_TEXT_OR_NULL, struct engine_clone, stuck),
 };
 const struct fields wire_clone_more = FIELDS(struct engine_clone, wire_clone_more_fields);
@@ -106,7 +106,7 @@ static const struct field wire_overview_fields[] = {
 	FIELD(FIELD_UINT, struct engine_overview, added),
 	FIELD(FIELD_UINT, struct engine_overview, modified),
 	FIELD(FIELD_UINT, struct engine_overview, deleted),
-	FIELD_AS(FIELD_PATHS, struct engine_overview, "changed_paths", changed),
+	FIELD_BY(struct engine_overview, "changed_paths", changed, &wire_paths),
 };
 const struct fields wire_overview = FIELDS(struct engine_overview, wire_overview_fields);
 

@@ -137,6 +137,10 @@ void wire_set_merge(struct json j, const struct merge_ask *a);
 NODISCARD int wire_get_merge(struct json j, struct merge_ask *ret); /* its names are borrowed */
 extern const struct fields wire_merge_told;
 
+/* --- wire-paths.c ------------------------------------------------------------------------ */
+
+extern const struct field_codec wire_paths; /* struct engine_paths */
+
 /* --- wire-promote.c --------------------------------------------------------------------- */
 
 /* Promotion and undo, as cowfsd is asked for them (engine/act/promote-i.h). */

@@ -50,7 +50,7 @@ static const struct field wire_stage_end_fields[] = {
 	FIELD(FIELD_UINT, struct stage_end, added),
 	FIELD(FIELD_UINT, struct stage_end, modified),
 	FIELD(FIELD_UINT, struct stage_end, deleted),
-	FIELD(FIELD_PATHS, struct stage_end, changed),
+	FIELD_BY(struct stage_end, "changed", changed, &wire_paths),
 	FIELD(FIELD_BOOL, struct stage_end, full),
 	FIELD(FIELD_BOOL, struct stage_end, no_inodes),
 	FIELD(FIELD_BOOL, struct stage_end, removed),
