@@ -6,8 +6,8 @@
  */
 #pragma once
 
+#include "base/fields.h"
 #include "engine/find/engine-i.h"
-#include "engine/wire/fields.h"
 
 struct docket_kind {
 	const char *dir;  /* in the store's directory */

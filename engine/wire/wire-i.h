@@ -6,13 +6,13 @@
  */
 #pragma once
 
+#include "base/fields.h"
 #include "base/json.h"
 #include "cowfs/store/object.h"
 #include "engine/api/clone.h"
 #include "engine/api/history.h"
 #include "engine/api/promote.h"
 #include "engine/api/question.h"
-#include "engine/wire/fields.h"
 
 #define VERB_ALLOW           "allow"
 #define VERB_ANNOUNCE        "announce"

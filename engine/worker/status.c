@@ -5,9 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/fields.h"
 #include "base/text.h"
 #include "base/vec.h"
-#include "engine/wire/fields.h"
 #include "engine/worker/status-i.h"
 #include "engine/worker/ticket.h"
 

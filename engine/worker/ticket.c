@@ -4,10 +4,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/fields.h"
 #include "base/hex.h"
 #include "base/path.h"
 #include "base/utf8.h"
-#include "engine/wire/fields.h"
 #include "remote/depot.h"
 
 #define TICKET_SCHEMA "snapcow.ticket/1"

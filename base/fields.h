@@ -1,5 +1,5 @@
 /*
- * fields.h - what a struct says over the socket: each field once, for both directions.
+ * fields.h - a struct as JSON: each field once, for both directions.
  *
  * A table names the members of a struct that travel.  fields_set() writes them as members of a JSON
  * object, fields_get() reads them back, and fields_done() frees what was read.

@@ -1,4 +1,4 @@
-#include "engine/wire/fields.h"
+#include "base/fields.h"
 
 #include <errno.h>
 #include <stdio.h>
