@@ -7,12 +7,46 @@
 
 #include "base/vec.h"
 
+_Static_assert(offsetof(struct strlist, list) == 0, "FIELD_STRINGS() gives the place of the list");
+
 /* --- members ---------------------------------------------------------------------------- */
 
 static uint64_t load_uint(const struct field *f, const char *at)
 {
 	uint64_t wide;
 	uint32_t narrow;
+	uint16_t narrower;
+
+	switch (f->size) {
+	case sizeof(narrower):
+		memcpy(&narrower, at, sizeof(narrower));
+		return narrower;
+	case sizeof(narrow):
+		memcpy(&narrow, at, sizeof(narrow));
+		return narrow;
+	default:
+		memcpy(&wide, at, sizeof(wide));
+		return wide;
+	}
+}
+
+static void store_uint(const struct field *f, char *at, uint64_t v)
+{
+	const uint32_t narrow = v > UINT32_MAX ? UINT32_MAX : (uint32_t)v;
+	const uint16_t narrower = v > UINT16_MAX ? UINT16_MAX : (uint16_t)v;
+
+	if (f->size == sizeof(narrower))
+		memcpy(at, &narrower, sizeof(narrower));
+	else if (f->size == sizeof(narrow))
+		memcpy(at, &narrow, sizeof(narrow));
+	else
+		memcpy(at, &v, sizeof(v));
+}
+
+static int64_t load_int(const struct field *f, const char *at)
+{
+	int64_t wide;
+	int32_t narrow;
 
 	if (f->size == sizeof(narrow)) {
 		memcpy(&narrow, at, sizeof(narrow));
@@ -22,9 +56,9 @@ static uint64_t load_uint(const struct field *f, const char *at)
 	return wide;
 }
 
-static void store_uint(const struct field *f, char *at, uint64_t v)
+static void store_int(const struct field *f, char *at, int64_t v)
 {
-	const uint32_t narrow = v > UINT32_MAX ? UINT32_MAX : (uint32_t)v;
+	const int32_t narrow = v > INT32_MAX ? INT32_MAX : v < INT32_MIN ? INT32_MIN : (int32_t)v;
 
 	if (f->size == sizeof(narrow))
 		memcpy(at, &narrow, sizeof(narrow));
@@ -59,34 +93,37 @@ static void store_count(const struct field *f, char *s, size_t n)
 	memcpy(s + f->count_at, &n, sizeof(n));
 }
 
+static enum field_kind kind_of(const struct field *f)
+{
+	return (enum field_kind)(f->kind & ~FIELD_LATER);
+}
+
 /* --- saying ----------------------------------------------------------------------------- */
 
 static void set_list(struct json j, const struct field *f, const char *s)
 {
-	const char *at = load_pointer(s + f->at);
+	const char *at = s + f->at, *list = kind_of(f) == FIELD_ARRAY ? at : load_pointer(at);
 	const size_t n = load_count(f, s);
 	struct json array = json_set_array(j, f->key);
 
 	for (size_t i = 0; i < n; i++)
-		if (f->kind == FIELD_NAMES)
-			json_add_name(array, load_pointer(at + i * sizeof(char *)));
+		if (f->of)
+			fields_set(json_add_object(array), f->of, list + i * f->of->size);
 		else
-			fields_set(json_add_object(array), f->of, at + i * f->of->size);
+			json_add_name(array, load_pointer(list + i * sizeof(char *)));
 }
 
 static void set_field(struct json j, const struct field *f, const char *s)
 {
 	const char *at = s + f->at;
 	const char letter[2] = { *at, '\0' };
-	int64_t number;
 
-	switch (f->kind) {
+	switch (kind_of(f)) {
 	case FIELD_BOOL:
 		json_set_bool(j, f->key, *(const bool *)at);
 		break;
 	case FIELD_INT:
-		memcpy(&number, at, sizeof(number));
-		json_set_int(j, f->key, number);
+		json_set_int(j, f->key, load_int(f, at));
 		break;
 	case FIELD_UINT:
 		json_set_uint(j, f->key, load_uint(f, at));
@@ -99,6 +136,9 @@ static void set_field(struct json j, const struct field *f, const char *s)
 		break;
 	case FIELD_ID:
 		json_set_text(j, f->key, *at != '\0' ? at : NULL);
+		break;
+	case FIELD_CHARS:
+		json_set_text(j, f->key, at);
 		break;
 	case FIELD_NAME:
 	case FIELD_NAME_OR_NULL:
@@ -113,7 +153,9 @@ static void set_field(struct json j, const struct field *f, const char *s)
 		fields_set(json_set_object(j, f->key), f->of, at);
 		break;
 	case FIELD_LIST:
+	case FIELD_ARRAY:
 	case FIELD_NAMES:
+	case FIELD_STRLIST:
 		set_list(j, f, s);
 		break;
 	case FIELD_OTHER:
@@ -132,21 +174,41 @@ void fields_set(struct json j, const struct fields *f, const void *from)
 
 static int get_list(struct json j, const struct field *f, char *s)
 {
-	const size_t size = f->kind == FIELD_NAMES ? sizeof(char *) : f->of->size;
+	const bool inside = kind_of(f) == FIELD_ARRAY;
+	const size_t size = f->of ? f->of->size : sizeof(char *);
 	struct json array = json_get_array(j, f->key);
-	const size_t n = json_length(array);
-	char *list = n > 0 ? calloc(vec_room(n), size) : NULL; /* it may be grown */
+	size_t n = json_length(array);
+	char *list = inside ? s + f->at : NULL;
 	int r = 0;
 
-	if (n > 0 && !list)
-		return -ENOMEM;
-	store_pointer(s + f->at, list);
+	if (inside) {
+		n = n < f->size / size ? n : f->size / size;
+	} else {
+		list = n > 0 ? calloc(vec_room(n), size) : NULL; /* it may be grown */
+		if (n > 0 && !list)
+			return -ENOMEM;
+		store_pointer(s + f->at, list);
+	}
 	for (size_t i = 0; i < n && r >= 0; i++) {
-		if (f->kind == FIELD_NAMES)
-			store_pointer(list + i * size, json_at_name(array, i));
-		else
+		if (f->of)
 			r = fields_get(json_at_object(array, i), f->of, list + i * size);
+		else
+			store_pointer(list + i * size, json_at_name(array, i));
 		store_count(f, s, i + 1);
+	}
+	return r;
+}
+
+static int get_strings(struct json j, const char *key, struct strlist *ret)
+{
+	struct json array = json_get_array(j, key);
+	int r = 0;
+
+	for (size_t i = 0; i < json_length(array) && r >= 0; i++) {
+		char *name = json_at_name(array, i);
+
+		/* json_end() reports what is none. */
+		r = name ? strlist_take(ret, name) : 0;
 	}
 	return r;
 }
@@ -159,34 +221,44 @@ static int get_text(char *at, const char *text)
 	return text && !copy ? -ENOMEM : 0;
 }
 
+static int get_chars(const struct field *f, char *at, const char *text)
+{
+	snprintf(at, f->size, "%s", text ? text : "");
+	return 0;
+}
+
+static int get_number(struct json j, const struct field *f, char *at)
+{
+	if (kind_of(f) == FIELD_INT)
+		store_int(f, at, json_get_int(j, f->key));
+	else if (kind_of(f) == FIELD_UINT)
+		store_uint(f, at, json_get_uint(j, f->key));
+	else
+		*(double *)at = json_has(j, f->key) ? json_get_double(j, f->key) : 0;
+	return 0;
+}
+
 static int get_field(struct json j, const struct field *f, char *s)
 {
 	char *at = s + f->at;
 	const char *text;
-	int64_t number;
 
-	switch (f->kind) {
+	switch (kind_of(f)) {
 	case FIELD_BOOL:
 		*(bool *)at = json_get_bool(j, f->key);
 		return 0;
 	case FIELD_INT:
-		number = json_get_int(j, f->key);
-		memcpy(at, &number, sizeof(number));
-		return 0;
 	case FIELD_UINT:
-		store_uint(f, at, json_get_uint(j, f->key));
-		return 0;
 	case FIELD_DOUBLE:
-		*(double *)at = json_has(j, f->key) ? json_get_double(j, f->key) : 0;
-		return 0;
+		return get_number(j, f, at);
 	case FIELD_CHAR:
 		text = json_get_text(j, f->key);
 		*at = text ? text[0] : '?';
 		return 0;
 	case FIELD_ID:
-		text = json_get_text_or_null(j, f->key);
-		snprintf(at, f->size, "%s", text ? text : "");
-		return 0;
+		return get_chars(f, at, json_get_text_or_null(j, f->key));
+	case FIELD_CHARS:
+		return get_chars(f, at, json_get_text(j, f->key));
 	case FIELD_NAME:
 		store_pointer(at, json_get_name(j, f->key));
 		return 0;
@@ -203,8 +275,11 @@ static int get_field(struct json j, const struct field *f, char *s)
 	case FIELD_OBJECT:
 		return fields_get(json_get_object(j, f->key), f->of, at);
 	case FIELD_LIST:
+	case FIELD_ARRAY:
 	case FIELD_NAMES:
 		return get_list(j, f, s);
+	case FIELD_STRLIST:
+		return get_strings(j, f->key, (struct strlist *)at);
 	case FIELD_OTHER:
 		return f->codec->get(j, f->key, at);
 	}
@@ -216,7 +291,8 @@ int fields_get(struct json j, const struct fields *f, void *to)
 	int r = 0;
 
 	for (size_t i = 0; i < f->n && r >= 0; i++)
-		r = get_field(j, &f->list[i], to);
+		if (!(f->list[i].kind & FIELD_LATER) || json_has(j, f->list[i].key))
+			r = get_field(j, &f->list[i], to);
 	return r;
 }
 
@@ -229,17 +305,20 @@ int fields_read(struct json j, const struct fields *f, void *to, struct err *err
 
 static void free_list(const struct field *f, char *s)
 {
-	char *list = load_pointer(s + f->at);
+	const bool inside = kind_of(f) == FIELD_ARRAY;
+	char *list = inside ? s + f->at : load_pointer(s + f->at);
 	const size_t n = load_count(f, s);
 
 	for (size_t i = 0; i < n; i++)
-		if (f->kind == FIELD_NAMES)
-			free(load_pointer(list + i * sizeof(char *)));
-		else
+		if (f->of)
 			fields_done(f->of, list + i * f->of->size);
+		else
+			free(load_pointer(list + i * sizeof(char *)));
+	store_count(f, s, 0);
+	if (inside)
+		return;
 	free(list);
 	store_pointer(s + f->at, NULL);
-	store_count(f, s, 0);
 }
 
 void fields_done(const struct fields *fields, void *s)
@@ -248,7 +327,7 @@ void fields_done(const struct fields *fields, void *s)
 		const struct field *f = &fields->list[i];
 		char *at = (char *)s + f->at;
 
-		switch (f->kind) {
+		switch (kind_of(f)) {
 		case FIELD_NAME:
 		case FIELD_NAME_OR_NULL:
 		case FIELD_TEXT:
@@ -260,8 +339,12 @@ void fields_done(const struct fields *fields, void *s)
 			fields_done(f->of, at);
 			break;
 		case FIELD_LIST:
+		case FIELD_ARRAY:
 		case FIELD_NAMES:
 			free_list(f, s);
+			break;
+		case FIELD_STRLIST:
+			strlist_done((struct strlist *)at);
 			break;
 		case FIELD_OTHER:
 			f->codec->done(at);
@@ -272,6 +355,7 @@ void fields_done(const struct fields *fields, void *s)
 		case FIELD_DOUBLE:
 		case FIELD_CHAR:
 		case FIELD_ID:
+		case FIELD_CHARS:
 		case FIELD_WORD:
 			break;
 		}
