@@ -84,6 +84,11 @@ struct fields {
 		.key = (key_), .kind = FIELD_OTHER, .at = offsetof(type, member), \
 		.codec = (codec_)                                                 \
 	}
+/* The struct itself, by a codec: members that make up one value. */
+#define FIELD_WHOLE(key_, codec_)                                     \
+	{                                                             \
+		.key = (key_), .kind = FIELD_OTHER, .codec = (codec_) \
+	}
 #define FIELD_LIST_OF(kind_, type, key_, member, count, fields_)                           \
 	{                                                                                  \
 		.key = (key_), .kind = (kind_), .at = offsetof(type, member),              \

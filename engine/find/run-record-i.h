@@ -3,8 +3,11 @@
  */
 #pragma once
 
-#include "base/json.h"
+#include "base/fields.h"
 #include "engine/find/run-record.h"
+
+extern const struct fields run_limits_fields;  /* struct engine_run_limits */
+extern const struct fields run_machine_fields; /* struct engine_machine */
 
 void run_record_encode(struct json j, const struct engine_run *r);
 

@@ -5,12 +5,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/cleanup.h"
 #include "base/log.h"
-#include "engine/find/refusals-i.h"
+#include "base/vec.h"
 
 int run_refusals_add(struct engine_refusals *r, const struct scrub *secrets,
 		     const struct engine_refusal *refusal)
 {
+	CLEANUP(engine_refusal_done)
 	struct engine_refusal one = {
 		.kind = strdup(refusal->kind),
 		.what = scrub_text(secrets, refusal->what),
@@ -20,20 +22,24 @@ int run_refusals_add(struct engine_refusals *r, const struct scrub *secrets,
 		.count = 1,
 	};
 
-	for (size_t i = 0; refusal_is_whole(&one) && i < r->n; i++) {
+	if (!one.kind || !one.what || !one.rule || !one.flag || !one.message)
+		return -ENOMEM;
+	for (size_t i = 0; i < r->n; i++) {
 		if (strcmp(r->list[i].kind, one.kind) == 0 &&
 		    strcmp(r->list[i].message, one.message) == 0) {
 			r->list[i].count++;
-			engine_refusal_done(&one);
 			return 0;
 		}
 	}
-	if (refusal_is_whole(&one) && r->n == RUN_REFUSALS_MAX) {
+	if (r->n == RUN_REFUSALS_MAX) {
 		r->more++;
-		engine_refusal_done(&one);
 		return 0;
 	}
-	return refusals_keep(r, &one);
+	if (!VEC_ONE_MORE(r->list, r->n))
+		return -ENOMEM;
+	r->list[r->n++] = one;
+	one = (struct engine_refusal){ 0 };
+	return 0;
 }
 
 void run_refusals_take_call(void *ctx, const char *call, const uint64_t args[6])
