@@ -199,20 +199,6 @@ static int get_list(struct json j, const struct field *f, char *s)
 	return r;
 }
 
-static int get_strings(struct json j, const char *key, struct strlist *ret)
-{
-	struct json array = json_get_array(j, key);
-	int r = 0;
-
-	for (size_t i = 0; i < json_length(array) && r >= 0; i++) {
-		char *name = json_at_name(array, i);
-
-		/* json_end() reports what is none. */
-		r = name ? strlist_take(ret, name) : 0;
-	}
-	return r;
-}
-
 static int get_text(char *at, const char *text)
 {
 	char *copy = text ? strdup(text) : NULL;
@@ -279,7 +265,7 @@ static int get_field(struct json j, const struct field *f, char *s)
 	case FIELD_NAMES:
 		return get_list(j, f, s);
 	case FIELD_STRLIST:
-		return get_strings(j, f->key, (struct strlist *)at);
+		return json_get_names(j, f->key, (struct strlist *)at);
 	case FIELD_OTHER:
 		return f->codec->get(j, f->key, at);
 	}

@@ -318,6 +318,20 @@ char *json_at_name(struct json array, size_t i)
 	return name_at(&p);
 }
 
+int json_get_names(struct json j, const char *key, struct strlist *ret)
+{
+	const struct json array = json_get_array(j, key);
+	int r = 0;
+
+	for (size_t i = 0; i < json_length(array) && r >= 0; i++) {
+		char *name = json_at_name(array, i);
+
+		/* json_end() reports what is none. */
+		r = name ? strlist_take(ret, name) : 0;
+	}
+	return r;
+}
+
 int json_each_text(struct json j, int (*fn)(const char *key, const char *text, void *ctx),
 		   void *ctx)
 {

@@ -72,6 +72,29 @@ void json_set_uint(struct json j, const char *key, uint64_t v)
 	place(j, key, json_object_new_uint64(v), false);
 }
 
+void json_set_bool_if(struct json j, const char *key, bool known, bool v)
+{
+	place(j, key, known ? json_object_new_boolean(v) : NULL, !known);
+}
+
+void json_set_int_if(struct json j, const char *key, bool known, int64_t v)
+{
+	place(j, key, known ? json_object_new_int64(v) : NULL, !known);
+}
+
+void json_set_uint_if(struct json j, const char *key, bool known, uint64_t v)
+{
+	place(j, key, known ? json_object_new_uint64(v) : NULL, !known);
+}
+
+void json_set_names(struct json j, const char *key, char *const *names, size_t n)
+{
+	const struct json array = json_set_array(j, key);
+
+	for (size_t i = 0; i < n; i++)
+		json_add_name(array, names[i]);
+}
+
 void json_set_double(struct json j, const char *key, double v, int decimals)
 {
 	char digits[64];

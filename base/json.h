@@ -27,6 +27,7 @@
 #include "base/attr.h"
 #include "base/buf.h"
 #include "base/err.h"
+#include "base/strlist.h"
 
 struct json_doc {
 	void *root; /* owned */
@@ -54,6 +55,12 @@ void json_set_text(struct json j, const char *key, const char *s); /* NULL: null
 void json_set_name(struct json j, const char *key, const char *s); /* NULL: null */
 void json_set_text_len(struct json j, const char *key, const char *s, size_t len);
 void json_set_raw(struct json j, const char *key, const void *data, size_t len);
+/* Null unless `known`. */
+void json_set_bool_if(struct json j, const char *key, bool known, bool v);
+void json_set_int_if(struct json j, const char *key, bool known, int64_t v);
+void json_set_uint_if(struct json j, const char *key, bool known, uint64_t v);
+/* An array of names (see above). */
+void json_set_names(struct json j, const char *key, char *const *names, size_t n);
 struct json json_set_object(struct json j, const char *key);
 struct json json_set_array(struct json j, const char *key);
 
@@ -99,6 +106,8 @@ const char *json_get_text(struct json j, const char *key); /* borrowed; without 
 char *json_get_name(struct json j, const char *key);       /* the bytes it had; owned */
 struct json json_get_object(struct json j, const char *key);
 struct json json_get_array(struct json j, const char *key);
+/* Add an array of names to the list.  -ENOMEM. */
+NODISCARD int json_get_names(struct json j, const char *key, struct strlist *ret);
 
 enum json_kind {
 	JSON_MISSING, /* or null */

@@ -220,6 +220,19 @@ void out_json_bytes(struct json j, const char *key, const char *encoding_key,
 		json_set_raw(j, key, s, bytes->len);
 }
 
+void out_json_time_or_null(struct json j, const char *key, int64_t ns)
+{
+	if (ns == 0)
+		json_set_null(j, key);
+	else
+		out_json_time(j, key, ns);
+}
+
+void out_json_limit(struct json j, const char *key, uint64_t limit)
+{
+	json_set_uint_if(j, key, limit > 0, limit);
+}
+
 void out_json_id(struct json j, const char *key, const char *id)
 {
 	json_set_text(j, key, *id != '\0' ? id : NULL);
@@ -250,21 +263,14 @@ void out_meta(FILE *out, const char *meta)
 
 void out_json_snapshot(struct json j, const struct engine_snapshot *s)
 {
-	struct json tags;
-
 	out_json_id(j, "snapshot", s->id);
 	out_json_id(j, "parent", s->parent);
 	out_json_time(j, "time", s->created);
 	json_set_text(j, "message", s->message);
 	out_json_meta(json_set_object(j, "meta"), s->meta);
-	tags = json_set_array(j, "tags");
-	for (size_t i = 0; i < s->n_tags; i++)
-		json_add_name(tags, s->tags[i]);
+	json_set_names(j, "tags", s->tags, s->n_tags);
 	json_set_name(j, "origin", s->clone ? s->clone : ".");
-	if (s->part)
-		json_set_name(j, "part", s->part);
-	else
-		json_set_null(j, "part");
+	json_set_name(j, "part", s->part);
 	json_set_uint(j, "files", s->files);
 	json_set_uint(j, "bytes", s->bytes);
 	json_set_bool(j, "automatic", s->automatic);

@@ -64,6 +64,8 @@ void out_plural(FILE *out, uint64_t n, const char *one, const char *many);
 /* Start the answer of a command: an object with its schema. */
 struct json out_json_begin(const struct invocation *inv, struct json_doc *doc);
 void out_json_time(struct json j, const char *key, int64_t ns);
+void out_json_time_or_null(struct json j, const char *key, int64_t ns); /* 0: null */
+void out_json_limit(struct json j, const char *key, uint64_t limit);    /* 0, none: null */
 /* Bytes of any kind, as text where they are UTF-8; the second key says which. */
 void out_json_bytes(struct json j, const char *key, const char *encoding_key,
 		    const struct buf *bytes);

@@ -20,14 +20,12 @@ static int print(const struct invocation *inv, const struct engine_allowed *a, s
 {
 	CLEANUP(json_done) struct json_doc doc = { 0 };
 	const struct allow_args *args = inv->args;
-	struct json j = out_json_begin(inv, &doc), list;
+	struct json j = out_json_begin(inv, &doc);
 
 	if (inv->json) {
 		json_set_text(j, "act", args->remove ? "remove" : args->list ? "list" : "add");
 		json_set_name(j, "clone", a->clone);
-		list = json_set_array(j, "allow");
-		for (size_t i = 0; i < a->rules.n; i++)
-			json_add_name(list, a->rules.list[i]);
+		json_set_names(j, "allow", a->rules.list, a->rules.n);
 		return json_print(&doc, inv->out, err);
 	}
 	if (inv->quiet && !args->list)

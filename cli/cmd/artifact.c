@@ -33,15 +33,11 @@ _Static_assert(sizeof(struct artifact_args) <= CMD_ARGS_MAX, "grow CMD_ARGS_MAX"
 
 static void set_artifact(struct json j, const struct engine_artifact *a)
 {
-	struct json paths;
-
 	json_set_text(j, "artifact", a->id);
 	json_set_text(j, "sha256", a->sha256);
 	json_set_name(j, "clone", a->clone);
 	out_json_id(j, "run", a->run);
-	paths = json_set_array(j, "paths");
-	for (size_t i = 0; i < a->n_paths; i++)
-		json_add_name(paths, a->paths[i]);
+	json_set_names(j, "paths", a->paths, a->n_paths);
 	out_json_meta(json_set_object(j, "meta"), a->meta);
 	out_json_time(j, "created", a->created);
 	json_set_uint(j, "files", a->files);

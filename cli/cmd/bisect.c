@@ -69,10 +69,7 @@ static void set_tried(struct json j, const struct engine_bisect_state *s)
 	json_set_text(j, "verdict", verdict_name(s->verdict));
 	json_set_uint(j, "step", s->step);
 	json_set_text(j, "run", s->run[0] != '\0' ? s->run : NULL);
-	if (s->run[0] != '\0')
-		json_set_int(j, "exit_code", s->exit_code);
-	else
-		json_set_null(j, "exit_code");
+	json_set_int_if(j, "exit_code", s->run[0] != '\0', s->exit_code);
 	json_set_uint(j, "duration_ms", s->duration_ms);
 }
 

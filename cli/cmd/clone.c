@@ -67,10 +67,9 @@ static void set_strays(struct json array, const struct engine_stray *list, size_
 /* What of the machine is in no clone of it. */
 static void set_left_out(struct json j, const struct engine_taken *t)
 {
-	struct json list = json_set_array(j, "left_out");
+	struct json list;
 
-	for (size_t i = 0; i < t->n_left_out; i++)
-		json_add_name(list, t->left_out[i]);
+	json_set_names(j, "left_out", t->left_out, t->n_left_out);
 	list = json_set_array(j, "unreadable");
 	for (size_t i = 0; i < t->n_skipped; i++)
 		json_add_name(list, t->skipped[i].path);
@@ -90,10 +89,7 @@ static int print_json(const struct invocation *inv, const struct engine_clones *
 		for (size_t i = 0; i < c->n; i++)
 			clones_set_json(json_add_object(list), &c->list[i]);
 	}
-	if (c->git_dir)
-		json_set_name(j, "git_dir", c->git_dir);
-	else
-		json_set_null(j, "git_dir");
+	json_set_name(j, "git_dir", c->git_dir);
 	set_strays(json_set_array(j, "git_links"), c->links, c->n_links);
 	set_strays(json_set_array(j, "warnings"), c->strays, c->n_strays);
 	if (args->root)

@@ -35,7 +35,7 @@ static void print_hook(const struct invocation *inv, const struct engine_since *
 static int print(const struct invocation *inv, const struct engine_since *s, struct err *err)
 {
 	CLEANUP(json_done) struct json_doc doc = { 0 };
-	struct json j, list;
+	struct json j;
 
 	if (!inv->json) {
 		print_hook(inv, s);
@@ -45,9 +45,7 @@ static int print(const struct invocation *inv, const struct engine_since *s, str
 	json_set_text(j, "act", "since");
 	json_set_text(j, "token", s->token);
 	json_set_bool(j, "all", s->all);
-	list = json_set_array(j, "paths");
-	for (size_t i = 0; i < s->paths.n; i++)
-		json_add_name(list, s->paths.list[i]);
+	json_set_names(j, "paths", s->paths.list, s->paths.n);
 	return json_print(&doc, inv->out, err);
 }
 

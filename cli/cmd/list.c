@@ -29,10 +29,7 @@ static void set_json(struct json j, const struct engine_clone *c, const struct e
 	}
 	json_set_uint(j, "bytes", c->own);
 	clones_set_own(j, c);
-	if (c->stale.known)
-		json_set_bool(j, "stale", c->stale.paths > 0);
-	else
-		json_set_null(j, "stale");
+	json_set_bool_if(j, "stale", c->stale.known, c->stale.paths > 0);
 	json_set_uint(j, "runs", runs_count(runs, c));
 }
 

@@ -30,18 +30,12 @@ _Static_assert(sizeof(struct pipeline_args) <= CMD_ARGS_MAX, "grow CMD_ARGS_MAX"
 
 static void set_stage(struct json j, const struct engine_stage *s)
 {
-	struct json checks, health;
-
 	json_set_name(j, "name", s->name);
 	json_set_name(j, "target", s->target);
 	json_set_text(j, "approve", s->approve);
 	json_set_uint(j, "soak_ms", s->soak_ms);
-	checks = json_set_array(j, "checks");
-	for (size_t i = 0; i < s->n_checks; i++)
-		json_add_name(checks, s->checks[i]);
-	health = json_set_array(j, "health");
-	for (size_t i = 0; i < s->n_health; i++)
-		json_add_name(health, s->health[i]);
+	json_set_names(j, "checks", s->checks, s->n_checks);
+	json_set_names(j, "health", s->health, s->n_health);
 }
 
 static void print_stage(struct invocation *inv, const struct engine_stage *s)

@@ -13,22 +13,6 @@ static const char *const origins[] = {
 
 /* --- show --------------------------------------------------------------------------------- */
 
-static void set_limit(struct json j, const char *key, uint64_t n)
-{
-	if (n > 0)
-		json_set_uint(j, key, n);
-	else
-		json_set_null(j, key);
-}
-
-static void set_words(struct json j, const char *key, const struct strlist *w)
-{
-	struct json list = json_set_array(j, key);
-
-	for (size_t i = 0; i < w->n; i++)
-		json_add_name(list, w->list[i]);
-}
-
 static void set_profile(struct json j, const struct engine_profile *p)
 {
 	struct json list;
@@ -42,17 +26,17 @@ static void set_profile(struct json j, const struct engine_profile *p)
 		json_set_double(j, "cpu", (double)p->cpus_milli / 1000, 3);
 	else
 		json_set_null(j, "cpu");
-	set_limit(j, "mem", p->mem);
-	set_limit(j, "pids", p->pids);
-	set_limit(j, "time_ms", p->time_ms);
-	set_limit(j, "disk", p->disk);
-	set_limit(j, "inodes", p->inodes);
-	set_limit(j, "fsize", p->fsize);
-	set_limit(j, "nofile", p->nofile);
-	set_limit(j, "lifetime_ms", p->lifetime_ms);
+	out_json_limit(j, "mem", p->mem);
+	out_json_limit(j, "pids", p->pids);
+	out_json_limit(j, "time_ms", p->time_ms);
+	out_json_limit(j, "disk", p->disk);
+	out_json_limit(j, "inodes", p->inodes);
+	out_json_limit(j, "fsize", p->fsize);
+	out_json_limit(j, "nofile", p->nofile);
+	out_json_limit(j, "lifetime_ms", p->lifetime_ms);
 	json_set_text(j, "net", p->net);
-	set_limit(j, "net_out", p->net_out);
-	set_limit(j, "ask_ms", p->ask_ms);
+	out_json_limit(j, "net_out", p->net_out);
+	out_json_limit(j, "ask_ms", p->ask_ms);
 	json_set_uint(j, "snapshots", p->snapshots);
 	json_set_name(j, "seccomp", p->seccomp);
 	json_set_array(j, "caps");
@@ -65,12 +49,12 @@ static void set_profile(struct json j, const struct engine_profile *p)
 		json_set_text(m, "mode", p->mounts[i].writable ? "rw" : "ro");
 		json_set_bool(m, "optional", p->mounts[i].optional);
 	}
-	set_words(j, "hide", &p->hide);
-	set_words(j, "env", &p->env);
-	set_words(j, "pass_env", &p->pass_env);
-	set_words(j, "secret_for", &p->secret_for);
-	set_words(j, "tls_inspect", &p->tls_inspect);
-	set_words(j, "entrypoint", &p->entrypoint);
+	json_set_names(j, "hide", p->hide.list, p->hide.n);
+	json_set_names(j, "env", p->env.list, p->env.n);
+	json_set_names(j, "pass_env", p->pass_env.list, p->pass_env.n);
+	json_set_names(j, "secret_for", p->secret_for.list, p->secret_for.n);
+	json_set_names(j, "tls_inspect", p->tls_inspect.list, p->tls_inspect.n);
+	json_set_names(j, "entrypoint", p->entrypoint.list, p->entrypoint.n);
 	json_set_bool(j, "root", p->root);
 }
 

@@ -18,10 +18,7 @@ static int print_json(const struct invocation *inv, const struct engine_runs *ru
 		one = json_add_object(list);
 		runs_set_json(one, r);
 		json_set_int(one, "pid", r->pid);
-		if (now.left_ms > 0)
-			json_set_uint(one, "left_ms", now.left_ms);
-		else
-			json_set_null(one, "left_ms");
+		json_set_uint_if(one, "left_ms", now.left_ms > 0, now.left_ms);
 		if (!now.known) {
 			json_set_null(one, "use");
 			continue;

@@ -36,10 +36,7 @@ static void set_growth(struct json j, const struct engine_growth *g)
 		json_set_uint(one, "logical", row->logical);
 		json_set_uint(one, "disk", row->disk);
 		json_set_uint(one, "used", row->used);
-		if (row->judged)
-			json_set_uint(one, "garbage", row->garbage);
-		else
-			json_set_null(one, "garbage");
+		json_set_uint_if(one, "garbage", row->judged, row->garbage);
 	}
 }
 

@@ -275,10 +275,7 @@ static void set_runs(struct json list, const struct pair *p)
 		json_set_double(j, "cpu", run_cpu(p, i), 1);
 		json_set_double(j, "written", run_written(p, i), 0);
 		json_set_text(j, "waits", waits_for_answer(p, r->id) ? "answer" : NULL);
-		if (use->left_ms > 0)
-			json_set_uint(j, "left_ms", use->left_ms);
-		else
-			json_set_null(j, "left_ms");
+		json_set_uint_if(j, "left_ms", use->left_ms > 0, use->left_ms);
 	}
 }
 

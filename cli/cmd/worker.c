@@ -203,9 +203,7 @@ static void set_worker(struct json j, const struct engine_worker_state *w)
 	json_set_uint(j, "failed", w->failed);
 	json_set_uint(j, "refused", w->refused);
 	json_set_bool(j, "draining", w->draining);
-	list = json_set_array(j, "labels");
-	for (size_t i = 0; i < w->n_labels; i++)
-		json_add_name(list, w->labels[i]);
+	json_set_names(j, "labels", w->labels, w->n_labels);
 	list = json_set_array(j, "running");
 	for (size_t i = 0; i < w->n_running; i++) {
 		struct json one = json_add_object(list);

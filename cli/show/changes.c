@@ -7,22 +7,6 @@
 
 /* --- JSON ---------------------------------------------------------------------------------- */
 
-static void set_names(struct json j, const char *key, char *const *list, size_t n)
-{
-	const struct json array = json_set_array(j, key);
-
-	for (size_t i = 0; i < n; i++)
-		json_add_name(array, list[i]);
-}
-
-static void set_time_or_null(struct json j, const char *key, int64_t ns)
-{
-	if (ns == 0)
-		json_set_null(j, key);
-	else
-		out_json_time(j, key, ns);
-}
-
 static const struct engine_passed *last_passed(const struct engine_change *c)
 {
 	return c->n_passed > 0 ? &c->passed[c->n_passed - 1] : NULL;
@@ -40,9 +24,9 @@ static void set_waits_for(struct json j, const struct engine_change *c)
 	}
 	w = json_set_object(j, "waits_for");
 	json_set_text(w, "kind", c->state == ENGINE_CHANGE_WAITING ? "approval" : "time");
-	set_names(w, "approvers", c->approvers, c->n_approvers);
-	set_time_or_null(w, "until",
-			 c->state == ENGINE_CHANGE_SOAKING ? last_passed(c)->soak_until : 0);
+	json_set_names(w, "approvers", c->approvers, c->n_approvers);
+	out_json_time_or_null(w, "until",
+			      c->state == ENGINE_CHANGE_SOAKING ? last_passed(c)->soak_until : 0);
 	json_set_bool(w, "approved", c->approved_by != NULL);
 }
 
@@ -65,7 +49,7 @@ static void set_passed(struct json j, const struct engine_passed *p)
 	json_set_name(j, "approved_by", p->approved_by);
 	json_set_text(j, "reason", p->reason);
 	out_json_time(j, "time", p->passed);
-	set_time_or_null(j, "soak_until", p->soak_until);
+	out_json_time_or_null(j, "soak_until", p->soak_until);
 	json_set_uint(j, "health_runs", p->health_runs);
 	json_set_bool(j, "undone", p->undone);
 	json_set_text(j, "link", p->link);

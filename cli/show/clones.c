@@ -6,14 +6,6 @@
 
 #include "base/size.h"
 
-static void set_time_or_null(struct json j, const char *key, int64_t ns)
-{
-	if (ns != 0)
-		out_json_time(j, key, ns);
-	else
-		json_set_null(j, key);
-}
-
 static void set_allow(struct json to, const char *rules)
 {
 	for (size_t n; rules && *rules != '\0'; rules += n + (rules[n] == ',')) {
@@ -27,19 +19,13 @@ void clones_set_json(struct json j, const struct engine_clone *c)
 	json_set_name(j, "clone", c->name);
 	json_set_name(j, "path", c->path);
 	json_set_name(j, "project", c->project);
-	if (c->part)
-		json_set_name(j, "part", c->part);
-	else
-		json_set_null(j, "part");
+	json_set_name(j, "part", c->part);
 	out_json_id(j, "base", c->base);
 	json_set_text(j, "who", c->who);
 	json_set_text(j, "via", c->via);
 	out_json_time(j, "created", c->created);
-	set_time_or_null(j, "expires", c->expires);
-	if (c->quota > 0)
-		json_set_uint(j, "quota", c->quota);
-	else
-		json_set_null(j, "quota");
+	out_json_time_or_null(j, "expires", c->expires);
+	json_set_uint_if(j, "quota", c->quota > 0, c->quota);
 	json_set_text(j, "durability", c->strict ? "full" : "fast");
 	json_set_bool(j, "private", c->private);
 	json_set_bool(j, "xattrs", !c->no_xattrs);
@@ -53,10 +39,7 @@ void clones_set_json(struct json j, const struct engine_clone *c)
 
 void clones_set_own(struct json j, const struct engine_clone *c)
 {
-	if (c->compared)
-		json_set_uint(j, "own", c->own);
-	else
-		json_set_null(j, "own");
+	json_set_uint_if(j, "own", c->compared, c->own);
 }
 
 void clones_print_maker(FILE *out, const struct engine_clone *c)

@@ -181,10 +181,7 @@ static void set_file(struct json j, const struct delta_file *f, const struct pat
 	json_set_bool(j, "mode_changed", f->before.mode != 0 && f->after.mode != 0 && bits != 0);
 	set_mode(j, "old_mode", f->before.mode);
 	set_mode(j, "new_mode", f->after.mode);
-	if (f->status == DELTA_RENAMED)
-		json_set_uint(j, "similarity", f->similarity);
-	else
-		json_set_null(j, "similarity");
+	json_set_uint_if(j, "similarity", f->status == DELTA_RENAMED, f->similarity);
 	json_set_bool(j, "in_patch", !f->refused && !(f->sparse && f->content));
 }
 

@@ -4,14 +4,6 @@
 #include "cli/show/machines.h"
 #include "cli/show/standings.h"
 
-static void set_names(struct json j, const char *key, char *const *list, size_t n)
-{
-	const struct json array = json_set_array(j, key);
-
-	for (size_t i = 0; i < n; i++)
-		json_add_name(array, list[i]);
-}
-
 static void set_changed(struct json j, const struct engine_arm *arm)
 {
 	const struct json c = json_set_object(j, "changed");
@@ -62,16 +54,13 @@ void experiments_set_arm(struct json j, const struct engine_arm *arm)
 	json_set_name(j, "profile", arm->profile);
 	json_set_name(j, "from", arm->from);
 	json_set_name(j, "after", arm->after);
-	set_names(j, "env", arm->env, arm->n_env);
+	json_set_names(j, "env", arm->env, arm->n_env);
 	json_set_name(j, "clone", arm->has_clone ? arm->clone : NULL);
 	json_set_text(j, "state", engine_arm_state_name(arm->state));
 	json_set_text(j, "why", arm->why);
 	machines_set_json(j, arm);
 	out_json_id(j, "run", arm->run);
-	if (*arm->run != '\0')
-		json_set_int(j, "exit_code", arm->exit_code);
-	else
-		json_set_null(j, "exit_code");
+	json_set_int_if(j, "exit_code", *arm->run != '\0', arm->exit_code);
 	out_json_id(j, "limit", arm->limit);
 	json_set_uint(j, "duration_ms", arm->duration_ms);
 	json_set_uint(j, "cpu_ms", arm->cpu_ms);
@@ -124,8 +113,8 @@ void experiments_set_summary(struct json j, const struct engine_experiment *x)
 	json_set_uint(j, "count", x->n_arms);
 	json_set_uint(j, "passed", passed);
 	json_set_name(j, "winner", x->winner);
-	set_names(j, "tie", x->tie, x->n_tie);
-	set_names(j, "promoted", x->promoted, x->n_promoted);
+	json_set_names(j, "tie", x->tie, x->n_tie);
+	json_set_names(j, "promoted", x->promoted, x->n_promoted);
 }
 
 /* How it judges its arms. */
@@ -133,7 +122,7 @@ static void set_judging(struct json j, const struct engine_experiment *x)
 {
 	struct json score;
 
-	set_names(j, "checks", x->checks, x->n_checks);
+	json_set_names(j, "checks", x->checks, x->n_checks);
 	score = json_set_object(j, "score");
 	json_set_text(score, "kind", engine_score_name(x->score));
 	json_set_name(score, "of", x->score_of);
@@ -156,7 +145,7 @@ static void set_inner(struct json j, const struct engine_experiment *x, const ch
 	for (size_t i = 0; i < x->n_arms; i++)
 		experiments_set_arm(json_add_object(list), &x->arms[i]);
 	json_set_name(j, "winner", x->winner);
-	set_names(j, "tie", x->tie, x->n_tie);
+	json_set_names(j, "tie", x->tie, x->n_tie);
 	json_set_text(j, "verdict", x->verdict);
 }
 
@@ -179,10 +168,7 @@ void experiments_set_json(struct json j, const struct engine_experiment *x,
 
 	experiments_set_summary(j, x);
 	out_json_id(j, "base", x->base);
-	if (x->ended > 0)
-		out_json_time(j, "ended", x->ended);
-	else
-		json_set_null(j, "ended");
+	out_json_time_or_null(j, "ended", x->ended);
 	set_judging(j, x);
 	json_set_uint(j, "jobs", x->jobs);
 	machines_set_fleet(j, x);

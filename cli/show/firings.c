@@ -11,18 +11,8 @@
 
 /* --- JSON ---------------------------------------------------------------------------------- */
 
-static void set_time_or_null(struct json j, const char *key, int64_t ns)
-{
-	if (ns == 0)
-		json_set_null(j, key);
-	else
-		out_json_time(j, key, ns);
-}
-
 void firings_set(struct json j, const struct engine_firing *f)
 {
-	struct json paths;
-
 	json_set_text(j, "firing", f->id);
 	json_set_name(j, "rule", f->rule);
 	json_set_name(j, "project", f->project);
@@ -30,15 +20,13 @@ void firings_set(struct json j, const struct engine_firing *f)
 	json_set_text(j, "detail", f->detail);
 	out_json_time(j, "time", f->created);
 	json_set_uint(j, "merged", f->merged);
-	paths = json_set_array(j, "paths");
-	for (size_t i = 0; i < f->n_paths; i++)
-		json_add_name(paths, f->paths[i]);
+	json_set_names(j, "paths", f->paths, f->n_paths);
 	json_set_uint(j, "more_paths", f->more_paths);
 	json_set_text(j, "state", engine_firing_state_name(f->state));
 	json_set_bool(j, "running", f->alive);
 	json_set_uint(j, "attempts", f->attempts);
-	set_time_or_null(j, "begun", f->begun);
-	set_time_or_null(j, "ended", f->ended);
+	out_json_time_or_null(j, "begun", f->begun);
+	out_json_time_or_null(j, "ended", f->ended);
 	json_set_name(j, "clone", f->clone);
 	json_set_text(j, "run", *f->run ? f->run : NULL);
 	json_set_int(j, "exit_code", f->exit_code);
@@ -63,8 +51,8 @@ static void set_rule(struct json j, const struct engine_rule_status *r)
 	json_set_text(j, "then", engine_then_name(r->rule->then));
 	json_set_text(j, "state", r->state);
 	json_set_text(j, "why", *r->why ? r->why : NULL);
-	set_time_or_null(j, "next", r->next);
-	set_time_or_null(j, "last", r->last);
+	out_json_time_or_null(j, "next", r->next);
+	out_json_time_or_null(j, "last", r->last);
 	json_set_uint(j, "fired", r->fired);
 	json_set_uint(j, "landed", r->landed);
 	json_set_uint(j, "failed", r->failed);
@@ -81,7 +69,7 @@ void firings_set_status(struct json j, const struct engine_watch_status *s)
 	json_set_bool(j, "running", s->running);
 	json_set_bool(j, "paused", s->paused);
 	json_set_int(j, "pid", s->pid);
-	set_time_or_null(j, "started", s->started);
+	out_json_time_or_null(j, "started", s->started);
 	json_set_name(j, "file", s->rules.file);
 	json_set_text(j, "problem", s->problem);
 	list = json_set_array(j, "rules");
@@ -109,15 +97,12 @@ void firings_set_test(struct json j, const struct engine_watch_test *t)
 	for (size_t i = 0; i < t->n_stages; i++) {
 		const struct engine_outlook *o = &t->stages[i];
 		const struct json one = json_add_object(stages);
-		struct json approvers;
 
 		json_set_name(one, "stage", o->stage);
 		json_set_text(one, "then", o->then);
 		json_set_text(one, "why", o->why);
 		json_set_uint(one, "checks", o->checks);
-		approvers = json_set_array(one, "approvers");
-		for (size_t k = 0; k < o->n_approvers; k++)
-			json_add_name(approvers, o->approvers[k]);
+		json_set_names(one, "approvers", o->approvers, o->n_approvers);
 	}
 }
 

@@ -60,7 +60,7 @@ static void set_queue(struct json j, const char *url)
 void machines_set_fleet(struct json j, const struct engine_experiment *x)
 {
 	const struct cost c = cost_of(x);
-	struct json on, labels;
+	struct json on;
 
 	if (!x->on.queue) {
 		json_set_null(j, "on");
@@ -69,9 +69,7 @@ void machines_set_fleet(struct json j, const struct engine_experiment *x)
 	on = json_set_object(j, "on");
 	set_queue(on, x->on.queue);
 	json_set_name(on, "remote", x->on.remote);
-	labels = json_set_array(on, "labels");
-	for (size_t i = 0; i < x->on.n_labels; i++)
-		json_add_name(labels, x->on.labels[i]);
+	json_set_names(on, "labels", x->on.labels, x->on.n_labels);
 	json_set_uint(on, "bytes_sent", c.sent);
 	json_set_uint(on, "bytes_skipped", c.skipped);
 	json_set_uint(on, "bytes_received", c.received);

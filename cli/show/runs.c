@@ -18,29 +18,21 @@ static const char *const state_names[] = {
 	[ENGINE_RUN_CANCELLED] = "cancelled",
 };
 
-static void set_limit(struct json j, const char *key, uint64_t limit)
-{
-	if (limit > 0)
-		json_set_uint(j, key, limit);
-	else
-		json_set_null(j, key);
-}
-
 static void set_limits(struct json j, const struct engine_run_limits *l)
 {
-	set_limit(j, "mem", l->mem);
+	out_json_limit(j, "mem", l->mem);
 	if (l->cpus_milli > 0)
 		json_set_double(j, "cpus", (double)l->cpus_milli / 1000, 3);
 	else
 		json_set_null(j, "cpus");
-	set_limit(j, "pids", l->pids);
-	set_limit(j, "time_ms", l->time_ms);
-	set_limit(j, "disk", l->disk);
-	set_limit(j, "inodes", l->inodes);
-	set_limit(j, "fsize", l->fsize);
-	set_limit(j, "nofile", l->nofile);
-	set_limit(j, "output", l->output);
-	set_limit(j, "net_out", l->net_out);
+	out_json_limit(j, "pids", l->pids);
+	out_json_limit(j, "time_ms", l->time_ms);
+	out_json_limit(j, "disk", l->disk);
+	out_json_limit(j, "inodes", l->inodes);
+	out_json_limit(j, "fsize", l->fsize);
+	out_json_limit(j, "nofile", l->nofile);
+	out_json_limit(j, "output", l->output);
+	out_json_limit(j, "net_out", l->net_out);
 }
 
 /* And how is known. */
@@ -53,14 +45,8 @@ static void set_ending(struct json j, const struct engine_run *r)
 {
 	const bool ended = has_ended(r);
 
-	if (ended)
-		json_set_int(j, "exit_code", r->exit_code);
-	else
-		json_set_null(j, "exit_code");
-	if (r->signal > 0)
-		json_set_int(j, "signal", r->signal);
-	else
-		json_set_null(j, "signal");
+	json_set_int_if(j, "exit_code", ended, r->exit_code);
+	json_set_int_if(j, "signal", r->signal > 0, r->signal);
 	json_set_bool(j, "timed_out", r->timed_out);
 	json_set_bool(j, "oom_killed", r->oom_killed);
 	json_set_text(j, "limit", *r->limit != '\0' ? r->limit : NULL);
@@ -72,7 +58,7 @@ static void set_ending(struct json j, const struct engine_run *r)
 	json_set_uint(j, "duration_ms", r->duration_ms);
 	json_set_uint(j, "cpu_ms", r->cpu_ms);
 	json_set_uint(j, "max_rss", r->max_rss);
-	set_limit(j, "max_mem", r->max_mem);
+	out_json_limit(j, "max_mem", r->max_mem);
 	json_set_text(j, "traceparent", *r->trace != '\0' ? r->trace : NULL);
 	json_set_bool(j, "truncated", r->truncated);
 }
@@ -119,14 +105,6 @@ static void set_artifacts(struct json j, const struct engine_run *r)
 	}
 }
 
-static void set_names(struct json j, const char *key, const struct strlist *names)
-{
-	struct json list = json_set_array(j, key);
-
-	for (size_t i = 0; i < names->n; i++)
-		json_add_name(list, names->list[i]);
-}
-
 static void set_isolation(struct json j, const struct engine_run *r)
 {
 	struct json list;
@@ -159,10 +137,10 @@ void runs_set_json(struct json j, const struct engine_run *r)
 	json_set_name(j, "project", r->project);
 	json_set_name(j, "workdir", r->cwd);
 	out_json_id(j, "before", r->before);
-	set_names(j, "command", &r->argv);
-	set_names(j, "env", &r->env);
-	set_names(j, "secret_for", &r->secret_for);
-	set_names(j, "tls_inspect", &r->tls_inspect);
+	json_set_names(j, "command", r->argv.list, r->argv.n);
+	json_set_names(j, "env", r->env.list, r->env.n);
+	json_set_names(j, "secret_for", r->secret_for.list, r->secret_for.n);
+	json_set_names(j, "tls_inspect", r->tls_inspect.list, r->tls_inspect.n);
 	json_set_text(j, "profile", r->profile);
 	json_set_text(j, "net", r->net);
 	set_published(j, r);
@@ -176,10 +154,7 @@ void runs_set_json(struct json j, const struct engine_run *r)
 	refusals_set_json(j, &r->refusals);
 	questions_set_json(j, &r->answers);
 	/* Only a list of hosts has a proxy that counts. */
-	if (r->net && strchr(r->net, ':'))
-		json_set_uint(j, "net_sent", r->net_sent);
-	else
-		json_set_null(j, "net_sent");
+	json_set_uint_if(j, "net_sent", r->net && strchr(r->net, ':'), r->net_sent);
 	part = json_set_object(j, "logged");
 	json_set_uint(part, "stdout", r->logged[0]);
 	json_set_uint(part, "stderr", r->logged[1]);
@@ -258,10 +233,7 @@ void runs_set_end(struct json j, const struct engine_run *r)
 {
 	json_set_text(j, "run", r->id);
 	json_set_text(j, "state", state_names[r->state]);
-	if (has_ended(r))
-		json_set_int(j, "exit_code", r->exit_code);
-	else
-		json_set_null(j, "exit_code");
+	json_set_int_if(j, "exit_code", has_ended(r), r->exit_code);
 	json_set_text(j, "problem", r->problem);
 }
 

@@ -177,10 +177,7 @@ static void set_meeting(struct json list, const char *with, const struct meeting
 
 	json_set_name(j, "with", with);
 	json_set_uint(j, "paths", m->paths);
-	if (m->known)
-		json_set_uint(j, "conflicts", m->conflicts);
-	else
-		json_set_null(j, "conflicts");
+	json_set_uint_if(j, "conflicts", m->known, m->conflicts);
 	json_set_name(j, "path", m->path);
 }
 

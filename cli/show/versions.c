@@ -20,26 +20,14 @@ void versions_set_one(struct json j, const struct engine_version *v)
 	json_set_text(j, "who", v->who);
 	json_set_text(j, "status", (const char[]){ v->status, '\0' });
 	json_set_name(j, "path", v->path);
-	if (v->old_path)
-		json_set_name(j, "old_path", v->old_path);
-	else
-		json_set_null(j, "old_path");
+	json_set_name(j, "old_path", v->old_path);
 	json_set_uint(j, "added", v->added);
 	json_set_uint(j, "removed", v->removed);
 	out_json_id(j, "run", v->run);
-	if (v->command)
-		json_set_name(j, "command", v->command);
-	else
-		json_set_null(j, "command");
+	json_set_name(j, "command", v->command);
 	out_json_id(j, "promotion", v->promotion);
-	if (v->clone)
-		json_set_name(j, "clone", v->clone);
-	else
-		json_set_null(j, "clone");
-	if (v->session)
-		json_set_text(j, "session", v->session);
-	else
-		json_set_null(j, "session");
+	json_set_name(j, "clone", v->clone);
+	json_set_text(j, "session", v->session);
 	json_set_uint(j, "turn", v->turn);
 }
 

@@ -1,20 +1,6 @@
 #include "engine/act/allow-i.h"
 #include "engine/cowfsd/verbs-i.h"
 
-static int read_rules(struct json options, struct strlist *ret)
-{
-	const struct json list = json_get_array(options, "rules");
-	int r = 0;
-
-	for (size_t i = 0; i < json_length(list) && r >= 0; i++) {
-		char *rule = json_at_name(list, i);
-
-		/* json_end() reports what is no text. */
-		r = rule ? strlist_take(ret, rule) : 0;
-	}
-	return r;
-}
-
 int serve_allow(struct task *task, const struct engine_watch *watch, struct json options,
 		struct json answer, struct err *err)
 {
@@ -22,8 +8,7 @@ int serve_allow(struct task *task, const struct engine_watch *watch, struct json
 	CLEANUP(strlist_done) struct strlist rules = { 0 };
 	AUTO_FREE char *clone = json_get_name_or_null(options, "clone");
 	const bool remove = json_get_bool(options, "remove");
-	struct json list;
-	int r = read_rules(options, &rules);
+	int r = json_get_names(options, "rules", &rules);
 
 	(void)watch;
 	r = r < 0 ? err_nomem(err) : json_end(options.doc, err);
@@ -33,8 +18,6 @@ int serve_allow(struct task *task, const struct engine_watch *watch, struct json
 	if (r < 0)
 		return r;
 	json_set_name(answer, "clone", allowed.clone);
-	list = json_set_array(answer, "rules");
-	for (size_t i = 0; i < allowed.rules.n; i++)
-		json_add_name(list, allowed.rules.list[i]);
+	json_set_names(answer, "rules", allowed.rules.list, allowed.rules.n);
 	return r;
 }

@@ -26,22 +26,12 @@ static int check_rule(const char *rule, struct err *err)
 	return 0;
 }
 
-static int read_rules(struct json answer, struct strlist *ret, struct err *err)
-{
-	const struct json list = json_get_array(answer, "rules");
-	int r = 0;
-
-	for (size_t i = 0; i < json_length(list) && r >= 0; i++)
-		r = strlist_take(ret, json_at_name(list, i));
-	return r < 0 ? err_nomem(err) : 0;
-}
-
 int engine_allow(struct engine *e, const char *clone, const struct strlist *rules, bool remove,
 		 struct engine_allowed *ret, struct err *err)
 {
 	CLEANUP(engine_allowed_done) struct engine_allowed a = { 0 };
 	CLEANUP(ask_done) struct ask q = { 0 };
-	struct json answer, list;
+	struct json answer;
 	int r = 0;
 
 	for (size_t i = 0; i < rules->n && r >= 0; i++)
@@ -51,15 +41,13 @@ int engine_allow(struct engine *e, const char *clone, const struct strlist *rule
 	ask_begin(&q, e, VERB_ALLOW);
 	json_set_name(q.options, "clone", clone);
 	json_set_bool(q.options, "remove", remove);
-	list = json_set_array(q.options, "rules");
-	for (size_t i = 0; i < rules->n; i++)
-		json_add_name(list, rules->list[i]);
+	json_set_names(q.options, "rules", rules->list, rules->n);
 	r = ask_daemon(&q, e, ASK_STORE, NULL, &answer, err);
 	if (r < 0)
 		return r;
 	a.clone = json_get_name(answer, "clone");
-	r = read_rules(answer, &a.rules, err);
-	r = r < 0 ? r : ask_end(&q, err);
+	r = json_get_names(answer, "rules", &a.rules);
+	r = r < 0 ? err_nomem(err) : ask_end(&q, err);
 	if (r < 0)
 		return r;
 	*ret = a;
