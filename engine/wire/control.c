@@ -7,6 +7,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/fields.h"
 #include "base/size.h"
 #include "base/sys.h"
 
@@ -114,46 +115,33 @@ int control_give(int fd, const struct json_doc *doc, int give, struct err *err)
 
 /* --- greeting --------------------------------------------------------------------------- */
 
+#define H(kind, member) FIELD(FIELD_##kind, struct control_hello, member)
+#define H_LATER(kind, key, member) \
+	FIELD_AS(FIELD_##kind | FIELD_LATER, struct control_hello, key, member)
+static const struct field hello_list[] = {
+	H(UINT, protocol),
+	H(CHARS, version),
+	H(INT, pid),
+	H(BOOL, busy),
+	H(UINT, mounted),
+	H_LATER(INT, "began", began),
+	H_LATER(CHARS, "spare", warm_clone),
+	H_LATER(UINT, "spares", warm_ready),
+	H_LATER(UINT, "spares_taken", warm_taken),
+};
+static const struct fields hello_fields = FIELDS(struct control_hello, hello_list);
+
 void control_set_hello(struct json j, const struct control_hello *hello)
 {
-	struct json h = json_set_object(j, "cowfsd");
-
-	json_set_uint(h, "protocol", hello->protocol);
-	json_set_text(h, "version", hello->version);
-	json_set_int(h, "pid", hello->pid);
-	json_set_bool(h, "busy", hello->busy);
-	json_set_uint(h, "mounted", hello->mounted);
-	json_set_int(h, "began", hello->began);
-	json_set_text(h, "spare", hello->warm_clone);
-	json_set_uint(h, "spares", hello->warm_ready);
-	json_set_uint(h, "spares_taken", hello->warm_taken);
+	fields_set(json_set_object(j, "cowfsd"), &hello_fields, hello);
 }
 
 int control_get_hello(struct json j, struct control_hello *ret, struct err *err)
 {
-	const struct json h = json_get_object(j, "cowfsd");
-	struct control_hello hello = {
-		.protocol = json_get_uint(h, "protocol"),
-		.pid = json_get_int(h, "pid"),
-		.busy = json_get_bool(h, "busy"),
-		.mounted = json_get_uint(h, "mounted"),
-	};
-	const char *version = json_get_text(h, "version");
-	const char *spare = json_get_text_or_null(h, "spare");
-	int r;
+	struct control_hello hello = { .warm_clone = "none" };
 
-	if (json_has(h, "began"))
-		hello.began = json_get_int(h, "began");
-	if (json_has(h, "spares_taken"))
-		hello.warm_taken = json_get_uint(h, "spares_taken");
-	if (json_has(h, "spares"))
-		hello.warm_ready = json_get_uint(h, "spares");
-	r = json_end(j.doc, err);
-
-	if (r < 0)
+	if (fields_read(json_get_object(j, "cowfsd"), &hello_fields, &hello, err) < 0)
 		return err_wrap(err, -EPROTO, "the greeting on the control socket");
-	snprintf(hello.version, sizeof(hello.version), "%s", version);
-	snprintf(hello.warm_clone, sizeof(hello.warm_clone), "%s", spare ? spare : "none");
 	*ret = hello;
 	return 0;
 }
