@@ -8,6 +8,7 @@
 #include "base/sys.h"
 #include "base/vec.h"
 #include "engine/experiment/experiment-i.h"
+#include "engine/find/run-record-i.h"
 #include "engine/wire/wire-i.h"
 
 /* --- as JSON ------------------------------------------------------------------------------- */
@@ -18,24 +19,10 @@ static const struct field warning_list[] = { W(TEXT, kind), W(NAME_OR_NULL, path
 static const struct fields warning_fields = FIELDS(struct engine_arm_warning, warning_list);
 #undef W
 
-#define C(kind, member) FIELD(FIELD_##kind, struct engine_checked, member)
-static const struct field check_list[] = { C(NAME, command), C(UINT, exit_code), C(ID, run),
-					   C(UINT, duration_ms) };
-static const struct fields check_fields = FIELDS(struct engine_checked, check_list);
-#undef C
-
 #define R(kind, member) FIELD(FIELD_##kind, struct engine_round, member)
 static const struct field round_list[] = { R(DOUBLE, value), R(UINT, runs), R(UINT, tasks) };
 static const struct fields round_fields = FIELDS(struct engine_round, round_list);
 #undef R
-
-#define M(kind, member) FIELD(FIELD_##kind, struct engine_machine, member)
-static const struct field machine_list[] = {
-	M(ID, ticket), M(NAME_OR_NULL, worker), M(NAME_OR_NULL, host),    M(UINT, attempt),
-	M(BOOL, lost), M(UINT, received),       M(UINT, worker_received), M(UINT, worker_sent),
-};
-static const struct fields machine_fields = FIELDS(struct engine_machine, machine_list);
-#undef M
 
 #define S(kind, member) FIELD(FIELD_##kind, struct engine_sent, member)
 static const struct field sent_list[] = { S(NAME, snapshot), S(NAME, name), S(ID, manifest),
@@ -77,7 +64,7 @@ static const struct field arm_list[] = {
 	A(INT, cowfsd),
 	A(INT, begun),
 	A(ID, now),
-	FIELD_OF(struct engine_arm, "machine", machine, &machine_fields),
+	FIELD_OF(struct engine_arm, "machine", machine, &run_machine_fields),
 	A(ID, run),
 	A(INT, exit_code),
 	A(ID, limit),
@@ -92,7 +79,7 @@ static const struct field arm_list[] = {
 	A(UINT, lines_added),
 	A(UINT, lines_removed),
 	FIELD_BY(struct engine_arm, "changed", changed, &wire_paths),
-	A_LIST(checks, n_checks, &check_fields),
+	A_LIST(checks, n_checks, &docket_checked),
 	A_LIST(rounds, n_rounds, &round_fields),
 	A(BOOL, warmed),
 	A(BOOL, scored),
@@ -104,13 +91,6 @@ static const struct field arm_list[] = {
 static const struct fields arm_fields = FIELDS(struct engine_arm, arm_list);
 #undef A
 #undef A_LIST
-
-#define L(member) FIELD(FIELD_UINT, struct engine_run_limits, member)
-static const struct field limit_list[] = { L(mem),    L(cpus_milli), L(pids),  L(time_ms),
-					   L(disk),   L(inodes),     L(fsize), L(nofile),
-					   L(output), L(net_out) };
-static const struct fields limit_fields = FIELDS(struct engine_run_limits, limit_list);
-#undef L
 
 #define X(kind, member) FIELD(FIELD_##kind, struct engine_experiment, member)
 #define X_NAMES(member) \
@@ -137,7 +117,7 @@ static const struct field experiment_list[] = {
 	X(UINT, stop_after),
 	X(BOOL, stop_losers),
 	FIELD_OF(struct engine_experiment, "on", on, &fleet_fields),
-	FIELD_OF(struct engine_experiment, "limits", limits, &limit_fields),
+	FIELD_OF(struct engine_experiment, "limits", limits, &run_limits_fields),
 	X(NAME_OR_NULL, profile),
 	X(NAME_OR_NULL, net),
 	X_NAMES(env),
@@ -203,7 +183,7 @@ static void upgrade_level(struct json j, uint64_t version, size_t level)
 		struct json inner;
 
 		if (version < 2)
-			fields_set(json_set_object(arm, "machine"), &machine_fields, &here);
+			fields_set(json_set_object(arm, "machine"), &run_machine_fields, &here);
 		inner = version < 3 ? json_set_array(arm, "inner") : json_get_array(arm, "inner");
 		upgrade_rounds(arm);
 		for (size_t k = 0; level + 1 < ENGINE_LEVELS_MAX && k < json_length(inner); k++)

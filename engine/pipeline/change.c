@@ -9,12 +9,6 @@
 
 /* --- the record ---------------------------------------------------------------------------- */
 
-#define C(kind, member) FIELD(FIELD_##kind, struct engine_checked, member)
-static const struct field check_list[] = { C(NAME, command), C(UINT, exit_code), C(ID, run),
-					   C(UINT, duration_ms) };
-static const struct fields check_fields = FIELDS(struct engine_checked, check_list);
-#undef C
-
 #define S(kind, member)            FIELD(FIELD_##kind, struct engine_stage, member)
 #define NAMES(type, member, count) FIELD_LIST_OF(FIELD_NAMES, type, #member, member, count, NULL)
 static const struct field stage_list[] = {
@@ -39,7 +33,8 @@ static const struct field passed_list[] = {
 	P(ID, sha256),
 	P(ID, commit),
 	P(ID, undo_commit),
-	FIELD_LIST_OF(FIELD_LIST, struct engine_passed, "checks", checks, n_checks, &check_fields),
+	FIELD_LIST_OF(FIELD_LIST, struct engine_passed, "checks", checks, n_checks,
+		      &docket_checked),
 	P(NAME_OR_NULL, approved_by),
 	P(UINT, approved_uid),
 	P(TEXT_OR_NULL, reason),

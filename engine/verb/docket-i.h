@@ -19,6 +19,8 @@ struct docket_kind {
 	bool audited; /* its states go into the log of records (engine/api/audit.h) */
 };
 
+extern const struct fields docket_checked; /* struct engine_checked, in the states of several */
+
 #define DOCKET_STATE "state.json" /* in the directory of each */
 
 /* One that this process works on: its directory, locked. */

@@ -9,6 +9,7 @@
 #include "base/path.h"
 #include "base/strlist.h"
 #include "base/sys.h"
+#include "engine/api/promote.h"
 #include "engine/find/event-i.h"
 
 #define LOCK_FILE      "lock"
@@ -25,6 +26,11 @@
 #define SET_LOCK_WAIT F_SETLKW
 #define GET_LOCK      F_GETLK
 #endif
+
+#define CHECKED(kind, member) FIELD(FIELD_##kind, struct engine_checked, member)
+static const struct field checked_list[] = { CHECKED(NAME, command), CHECKED(UINT, exit_code),
+					     CHECKED(ID, run), CHECKED(UINT, duration_ms) };
+const struct fields docket_checked = FIELDS(struct engine_checked, checked_list);
 
 void docket_lock_done(struct docket_lock *l)
 {

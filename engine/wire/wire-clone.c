@@ -123,6 +123,6 @@ const struct fields wire_removed = FIELDS(struct engine_removed, wire_removed_fi
 static const struct field wire_since_fields[] = {
 	FIELD(FIELD_NAME, struct engine_since, token),
 	FIELD(FIELD_BOOL, struct engine_since, all),
-	FIELD_LIST_OF(FIELD_NAMES, struct engine_since, "paths", paths.list, paths.n, NULL),
+	FIELD_STRINGS(FIELD_STRLIST, struct engine_since, "paths", paths),
 };
 const struct fields wire_since = FIELDS(struct engine_since, wire_since_fields);

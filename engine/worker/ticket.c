@@ -8,6 +8,7 @@
 #include "base/hex.h"
 #include "base/path.h"
 #include "base/utf8.h"
+#include "engine/find/run-record-i.h"
 #include "remote/depot.h"
 
 #define TICKET_SCHEMA "snapcow.ticket/1"
@@ -19,15 +20,7 @@ static const char hex_digits[] = "0123456789abcdef";
 
 /* --- the tables --------------------------------------------------------------------------- */
 
-#define LIMIT(member) FIELD(FIELD_UINT, struct engine_run_limits, member)
-
-static const struct field limit_fields[] = {
-	LIMIT(mem),    LIMIT(cpus_milli), LIMIT(pids),   LIMIT(time_ms), LIMIT(disk),
-	LIMIT(inodes), LIMIT(fsize),      LIMIT(nofile), LIMIT(output),  LIMIT(net_out),
-};
-static const struct fields limits_table = FIELDS(struct engine_run_limits, limit_fields);
-
-#define NAMES(key) FIELD_LIST_OF(FIELD_NAMES, struct ticket, #key, key.list, key.n, NULL)
+#define NAMES(key) FIELD_STRINGS(FIELD_STRLIST, struct ticket, #key, key)
 
 static const struct field ticket_fields[] = {
 	FIELD(FIELD_TEXT, struct ticket, schema),
@@ -39,7 +32,7 @@ static const struct field ticket_fields[] = {
 	FIELD(FIELD_NAME, struct ticket, workdir),
 	NAMES(env),
 	NAMES(pass_env),
-	FIELD_OF(struct ticket, "limits", limits, &limits_table),
+	FIELD_OF(struct ticket, "limits", limits, &run_limits_fields),
 	FIELD(FIELD_INT, struct ticket, deadline),
 	NAMES(labels),
 	FIELD(FIELD_NAME_OR_NULL, struct ticket, experiment),
