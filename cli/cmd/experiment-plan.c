@@ -225,16 +225,6 @@ static int check_plan(const struct experiment_args *a, const struct engine_exper
 
 /* --- arms ---------------------------------------------------------------------------------- */
 
-static int set_arms(const struct opt_list *list, enum engine_arm_option option,
-		    struct engine_experiment *x, struct err *err)
-{
-	int r = 0;
-
-	for (size_t i = 0; i < list->n && r >= 0; i++)
-		r = engine_experiment_set(x, option, list->items[i], err);
-	return r;
-}
-
 static int multiply(const struct experiment_args *a, struct engine_experiment *x, struct err *err)
 {
 	CLEANUP(engine_matrix_done) struct engine_matrix m = { 0 };
@@ -251,20 +241,25 @@ static int multiply(const struct experiment_args *a, struct engine_experiment *x
 
 static int read_arms(const struct experiment_args *a, struct engine_experiment *x, struct err *err)
 {
+	const struct {
+		const struct opt_list *list;
+		enum engine_arm_option option;
+	} settings[] = {
+		{ &a->arm_env, ENGINE_ARM_ENV },
+		{ &a->arm_profile, ENGINE_ARM_PROFILE },
+		{ &a->arm_base, ENGINE_ARM_BASE },
+		{ &a->arm_after, ENGINE_ARM_AFTER },
+	};
 	int r = 0;
 
 	for (size_t i = 0; i < a->arm.n && r >= 0; i++)
 		r = engine_experiment_add(x, a->arm.items[i], err);
 	for (size_t i = 0; i < a->arm_file.n && r >= 0; i++)
 		r = engine_experiment_add_inner(x, a->arm_file.items[i], err);
-	if (r >= 0)
-		r = set_arms(&a->arm_env, ENGINE_ARM_ENV, x, err);
-	if (r >= 0)
-		r = set_arms(&a->arm_profile, ENGINE_ARM_PROFILE, x, err);
-	if (r >= 0)
-		r = set_arms(&a->arm_base, ENGINE_ARM_BASE, x, err);
-	if (r >= 0)
-		r = set_arms(&a->arm_after, ENGINE_ARM_AFTER, x, err);
+	for (size_t k = 0; k < ARRAY_LEN(settings); k++)
+		for (size_t i = 0; i < settings[k].list->n && r >= 0; i++)
+			r = engine_experiment_set(x, settings[k].option, settings[k].list->items[i],
+						  err);
 	return r < 0 ? r : multiply(a, x, err);
 }
 
@@ -272,41 +267,41 @@ static int read_arms(const struct experiment_args *a, struct engine_experiment *
 
 static int read_lists(const struct experiment_args *a, struct engine_experiment *x, struct err *err)
 {
-	int r = copy_list(&a->check, &x->checks, &x->n_checks, err);
+	const struct {
+		const struct opt_list *from;
+		char ***to;
+		size_t *n;
+	} lists[] = {
+		{ &a->check, &x->checks, &x->n_checks },
+		{ &a->env, &x->env, &x->n_env },
+		{ &a->pass_env, &x->pass_env, &x->n_pass_env },
+		{ &a->ro, &x->ro, &x->n_ro },
+		{ &a->within, &x->within, &x->n_within },
+		{ &a->label, &x->on.labels, &x->on.n_labels },
+		{ &a->allow_missing, &x->allow_missing, &x->n_allow_missing },
+		{ &a->allow, &x->allow, &x->n_allow },
+	};
+	int r = 0;
 
-	if (r >= 0)
-		r = copy_list(&a->env, &x->env, &x->n_env, err);
-	if (r >= 0)
-		r = copy_list(&a->pass_env, &x->pass_env, &x->n_pass_env, err);
-	if (r >= 0)
-		r = copy_list(&a->ro, &x->ro, &x->n_ro, err);
-	if (r >= 0)
-		r = copy_list(&a->within, &x->within, &x->n_within, err);
-	if (r >= 0)
-		r = copy_list(&a->label, &x->on.labels, &x->on.n_labels, err);
-	if (r >= 0)
-		r = copy_list(&a->allow_missing, &x->allow_missing, &x->n_allow_missing, err);
-	return r < 0 ? r : copy_list(&a->allow, &x->allow, &x->n_allow, err);
+	for (size_t i = 0; i < ARRAY_LEN(lists) && r >= 0; i++)
+		r = copy_list(lists[i].from, lists[i].to, lists[i].n, err);
+	return r;
 }
 
 static int read_texts(const struct experiment_args *a, struct engine_experiment *x, struct err *err)
 {
+	const struct {
+		const char *from;
+		char **to;
+	} texts[] = {
+		{ a->name, &x->name },      { a->from, &x->from },   { a->profile, &x->profile },
+		{ a->net, &x->net },        { a->on, &x->on.queue }, { a->remote, &x->on.remote },
+		{ a->creds, &x->on.creds },
+	};
 	int r = a->score ? engine_experiment_score(x, a->score, err) : 0;
 
-	if (r >= 0)
-		r = copy_text(a->name, &x->name, err);
-	if (r >= 0)
-		r = copy_text(a->from, &x->from, err);
-	if (r >= 0)
-		r = copy_text(a->profile, &x->profile, err);
-	if (r >= 0)
-		r = copy_text(a->net, &x->net, err);
-	if (r >= 0)
-		r = copy_text(a->on, &x->on.queue, err);
-	if (r >= 0)
-		r = copy_text(a->remote, &x->on.remote, err);
-	if (r >= 0)
-		r = copy_text(a->creds, &x->on.creds, err);
+	for (size_t i = 0; i < ARRAY_LEN(texts) && r >= 0; i++)
+		r = copy_text(texts[i].from, texts[i].to, err);
 	return r < 0 ? r : read_keep(a->keep, &x->keep, err);
 }
 
@@ -342,14 +337,19 @@ int experiment_plan_read(const struct invocation *inv, const char *file,
 	int r = check_args(inv, file, err);
 
 	engine_experiment_init(x);
-	if (r >= 0 && file)
+	if (r < 0)
+		return r;
+	if (file)
 		r = engine_experiment_read(inv->engine, file, a->profile, x, err);
-	if (r >= 0)
-		r = read_arms(a, x, err);
-	if (r >= 0)
-		r = read_lists(a, x, err);
-	if (r >= 0)
-		r = read_texts(a, x, err);
+	if (r < 0)
+		return r;
+	r = read_arms(a, x, err);
+	if (r < 0)
+		return r;
+	r = read_lists(a, x, err);
+	if (r < 0)
+		return r;
+	r = read_texts(a, x, err);
 	if (r < 0)
 		return r;
 	read_numbers(a, x);
