@@ -84,12 +84,15 @@ int inner_copy_plan(struct engine_arm *arm, const struct engine_arm *of, struct 
 	x->stop_after = from->stop_after;
 	x->limits = from->limits;
 	r = copy_text(&x->file, from->file, err);
-	if (r >= 0)
-		r = copy_text(&x->score_of, from->score_of, err);
-	if (r >= 0)
-		r = append(&x->checks, &x->n_checks, from->checks, from->n_checks, err);
-	if (r >= 0)
-		r = append(&x->env, &x->n_env, from->env, from->n_env, err);
+	if (r < 0)
+		return r;
+	r = copy_text(&x->score_of, from->score_of, err);
+	if (r < 0)
+		return r;
+	r = append(&x->checks, &x->n_checks, from->checks, from->n_checks, err);
+	if (r < 0)
+		return r;
+	r = append(&x->env, &x->n_env, from->env, from->n_env, err);
 	return r < 0 ? r : copy_arms(x, from, err);
 }
 
@@ -129,10 +132,12 @@ static int check_level(const struct engine_experiment *x, size_t level, struct e
 		if (arm->n_inner == 0)
 			continue;
 		r = check_arm(x, arm, level, err);
-		if (r >= 0)
-			r = after_check(arm->inner, err);
-		if (r >= 0)
-			r = check_level(arm->inner, level + 1, err);
+		if (r < 0)
+			return r;
+		r = after_check(arm->inner, err);
+		if (r < 0)
+			return r;
+		r = check_level(arm->inner, level + 1, err);
 	}
 	return r;
 }
@@ -187,8 +192,9 @@ static int join_env(struct engine_experiment *inner, const struct engine_experim
 	inner->env = NULL;
 	inner->n_env = 0;
 	r = append(&inner->env, &inner->n_env, x->env, x->n_env, err);
-	if (r >= 0)
-		r = append(&inner->env, &inner->n_env, arm->env, arm->n_env, err);
+	if (r < 0)
+		return r;
+	r = append(&inner->env, &inner->n_env, arm->env, arm->n_env, err);
 	return r < 0 ? r : append(&inner->env, &inner->n_env, own.env, own.n_env, err);
 }
 
@@ -197,10 +203,12 @@ static int inherit_lists(struct engine_experiment *inner, const struct engine_ex
 {
 	int r = append(&inner->pass_env, &inner->n_pass_env, x->pass_env, x->n_pass_env, err);
 
-	if (r >= 0)
-		r = append(&inner->ro, &inner->n_ro, x->ro, x->n_ro, err);
-	if (r >= 0)
-		r = append(&inner->within, &inner->n_within, x->within, x->n_within, err);
+	if (r < 0)
+		return r;
+	r = append(&inner->ro, &inner->n_ro, x->ro, x->n_ro, err);
+	if (r < 0)
+		return r;
+	r = append(&inner->within, &inner->n_within, x->within, x->n_within, err);
 	return r < 0 ? r
 		     : append(&inner->allow_missing, &inner->n_allow_missing, x->allow_missing,
 			      x->n_allow_missing, err);
@@ -211,24 +219,32 @@ static int inherit(const struct engine_experiment *x, struct engine_arm *arm, st
 	struct engine_experiment *inner = arm->inner;
 	int r = text_set(&inner->name, err, "%s/%s", x->name, arm->name);
 
-	if (r >= 0)
-		r = copy_text(&inner->project, x->project, err);
-	if (r >= 0)
-		r = copy_text(&inner->cwd, x->cwd, err);
-	if (r >= 0)
-		r = copy_text(&inner->profile, arm->profile ? arm->profile : x->profile, err);
-	if (r >= 0)
-		r = copy_text(&inner->net, x->net, err);
-	if (r >= 0)
-		r = join_env(inner, x, arm, err);
-	if (r >= 0)
-		r = inherit_lists(inner, x, err);
+	if (r < 0)
+		return r;
+	r = copy_text(&inner->project, x->project, err);
+	if (r < 0)
+		return r;
+	r = copy_text(&inner->cwd, x->cwd, err);
+	if (r < 0)
+		return r;
+	r = copy_text(&inner->profile, arm->profile ? arm->profile : x->profile, err);
+	if (r < 0)
+		return r;
+	r = copy_text(&inner->net, x->net, err);
+	if (r < 0)
+		return r;
+	r = join_env(inner, x, arm, err);
+	if (r < 0)
+		return r;
+	r = inherit_lists(inner, x, err);
+	if (r < 0)
+		return r;
 	inner->owner = x->owner;
 	inner->keep = x->keep == ENGINE_KEEP_ALL ? ENGINE_KEEP_ALL : ENGINE_KEEP_NONE;
 	if (inner->rounds == 0)
 		inner->rounds = score_rounds(inner);
 	narrow_limits(&inner->limits, &x->limits);
-	return r;
+	return 0;
 }
 
 int inner_complete(struct engine_experiment *x, struct err *err)
@@ -239,8 +255,9 @@ int inner_complete(struct engine_experiment *x, struct err *err)
 		if (x->arms[i].n_inner == 0)
 			continue;
 		r = inherit(x, &x->arms[i], err);
-		if (r >= 0)
-			r = inner_complete(x->arms[i].inner, err);
+		if (r < 0)
+			return r;
+		r = inner_complete(x->arms[i].inner, err);
 	}
 	return r;
 }

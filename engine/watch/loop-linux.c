@@ -313,28 +313,31 @@ static int look_at_firings(struct loop *l, int64_t now, struct err *err)
 
 	engine_firings_done(&l->firings);
 	r = engine_watch_log(l->engine, &l->firings, err);
-	for (size_t i = 0; r >= 0 && i < l->firings.n; i++)
+	if (r < 0)
+		return r;
+	for (size_t i = 0; i < l->firings.n; i++)
 		l->firings.list[i].alive |=
 		    loop_child_is_running(l, CHILD_ACTION, l->firings.list[i].id);
 	for (size_t i = 0; r >= 0 && i < l->firings.n; i++)
 		r = firing_set_clock(l->engine, &l->firings.list[i], now, err);
 	for (size_t i = 0; r >= 0 && i < l->firings.n; i++)
 		r = hold_back(l, &l->firings.list[i], now, err);
-	if (r >= 0)
-		meter_forget(&l->state, &l->firings);
-	if (r >= 0)
-		r = begin_firings(l, now, err);
+	if (r < 0)
+		return r;
+	meter_forget(&l->state, &l->firings);
+	r = begin_firings(l, now, err);
 	/*
 	 * The firing is written, and is named by what fired it: looked at once more after a crash, that makes no
 	 * second one.  So its action need not wait until the state is on the disk.
 	 */
-	if (r >= 0 && l->state.moved)
+	if (r < 0)
+		return r;
+	if (l->state.moved)
 		r = loop_save(l, err);
-	if (r >= 0 && now > l->pruned + PRUNE_NS) {
-		l->pruned = now;
-		r = firing_prune(l->engine, &l->firings, err);
-	}
-	return r;
+	if (r < 0 || now <= l->pruned + PRUNE_NS)
+		return r;
+	l->pruned = now;
+	return firing_prune(l->engine, &l->firings, err);
 }
 
 static int advance(struct loop *l, int64_t now, struct err *err)
@@ -376,16 +379,31 @@ static int look_at_changes(struct loop *l, int64_t now, struct err *err)
 
 	engine_changes_done(&l->changes);
 	r = changes_alone(l->engine, &l->changes, err);
-	if (r >= 0)
-		r = advance(l, now, err);
+	if (r < 0)
+		return r;
+	r = advance(l, now, err);
 	return r < 0 ? r : tell(l, err);
 }
 
 /* --- the loop ------------------------------------------------------------------------------ */
 
-static int round_of(struct loop *l, struct err *err)
+static int look_at_all(struct loop *l, struct err *err)
 {
 	const int64_t now = pipeline_now();
+	int r = watch_control_load(l->engine, &l->control, err);
+
+	if (r < 0)
+		return r;
+	r = look_at_rules(l, now, err);
+	if (r < 0)
+		return r;
+	/* Later than what was made just now. */
+	r = look_at_firings(l, pipeline_now(), err);
+	return r < 0 ? r : look_at_changes(l, now, err);
+}
+
+static int round_of(struct loop *l, struct err *err)
+{
 	struct stat st;
 	int r = loop_rules_moved(l) ? loop_load_rules(l, err) : 0;
 
@@ -395,14 +413,7 @@ static int round_of(struct loop *l, struct err *err)
 	/* A rule that was paused just now begins nothing more. */
 	watch_control_done(&l->control);
 	if (r >= 0)
-		r = watch_control_load(l->engine, &l->control, err);
-	if (r >= 0)
-		r = look_at_rules(l, now, err);
-	/* Later than what was made just now. */
-	if (r >= 0)
-		r = look_at_firings(l, pipeline_now(), err);
-	if (r >= 0)
-		r = look_at_changes(l, now, err);
+		r = look_at_all(l, err);
 	l->round = engine_clock_ms();
 	store_close(l->engine->store);
 	l->engine->store = NULL;
@@ -553,6 +564,40 @@ static bool is_dirty(const struct loop *l)
 	return false;
 }
 
+/* All that comes before the first round. */
+static int begin_loop(struct loop *l, int (*ready)(void *ctx, struct err *err), void *ctx,
+		      struct err *err)
+{
+	int r = open_descriptors(l, err);
+
+	if (r < 0)
+		return r;
+	r = loop_save(l, err);
+	if (r < 0)
+		return r;
+	if (loop_rules_moved(l))
+		r = loop_load_rules(l, err);
+	if (r < 0)
+		return r;
+	/* Whatever is edited from then on is a change; and no child has what we have open. */
+	l->starts = true;
+	r = look_at_rules(l, pipeline_now(), err);
+	if (r < 0)
+		return r;
+	if (l->state.moved)
+		r = loop_save(l, err);
+	l->starts = false;
+	if (r < 0)
+		return r;
+	if (ready)
+		r = ready(ctx, err);
+	if (r < 0)
+		return r;
+	l->log_max = ready ? WATCH_LOG_MAX : 0;
+	/* The first round looks at rules before firings, and what these used counts for those. */
+	return engine_watch_log(l->engine, &l->firings, err);
+}
+
 int watch_loop(struct engine *e, struct docket_lock *lock, bool once,
 	       int (*ready)(void *ctx, struct err *err), void *ctx, struct err *err)
 {
@@ -564,24 +609,7 @@ int watch_loop(struct engine *e, struct docket_lock *lock, bool once,
 		return r;
 	l.state.pid = getpid();
 	l.state.started = pipeline_now();
-	r = open_descriptors(&l, err);
-	if (r >= 0)
-		r = loop_save(&l, err);
-	if (r >= 0 && loop_rules_moved(&l))
-		r = loop_load_rules(&l, err);
-	/* Whatever is edited from then on is a change; and no child has what we have open. */
-	l.starts = true;
-	if (r >= 0)
-		r = look_at_rules(&l, pipeline_now(), err);
-	if (r >= 0 && l.state.moved)
-		r = loop_save(&l, err);
-	l.starts = false;
-	if (r >= 0 && ready)
-		r = ready(ctx, err);
-	l.log_max = ready ? WATCH_LOG_MAX : 0;
-	/* The first round looks at rules before firings, and what these used counts for those. */
-	if (r >= 0)
-		r = engine_watch_log(e, &l.firings, err);
+	r = begin_loop(&l, ready, ctx, err);
 	if (r >= 0)
 		r = go_on(&l, err);
 	while (r >= 0 && !l.ends && !(once && l.n_children == 0 && !l.busy && !is_dirty(&l))) {
