@@ -50,13 +50,17 @@ static int make_clone(struct action *a, struct err *err)
 		.ttl_ms = KEPT_MS,
 		.via = via,
 	};
-	int r = remove_clone(a, err);
+	int r;
 
+	a->cowfsd = 0;
+	r = remove_clone(a, err);
+	if (r < 0)
+		return r;
 	snprintf(via, sizeof(via), "watch:%s", a->firing->rule);
-
-	if (r >= 0)
-		r = engine_clone(a->there, &options, &clones, err);
-	a->cowfsd = r < 0 ? 0 : cowfsd_began(a);
+	r = engine_clone(a->there, &options, &clones, err);
+	if (r < 0)
+		return r;
+	a->cowfsd = cowfsd_began(a);
 	return r;
 }
 
@@ -67,7 +71,9 @@ static int store_clone(struct action *a, struct err *err)
 	const struct engine_take_options options = { .clone = a->firing->clone, .automatic = true };
 	int r = engine_take(a->there, &options, &taken, err);
 
-	if (r >= 0 && (a->cowfsd == 0 || cowfsd_began(a) != a->cowfsd))
+	if (r < 0)
+		return r;
+	if (a->cowfsd == 0 || cowfsd_began(a) != a->cowfsd)
 		return err_set(err, -ECONNRESET, "cowfsd died before what it left was stored");
 	return r;
 }
@@ -186,7 +192,9 @@ static int run_command(struct action *a, struct err *err)
 	};
 	int r = trigger_env(a->firing, a->rule->nul, &env, err);
 
-	if (r >= 0 && a->firing->n_paths > 0)
+	if (r < 0)
+		return r;
+	if (a->firing->n_paths > 0)
 		r = paths_file(a->firing, a->rule->nul, &paths, err);
 	if (r < 0)
 		return r;
@@ -246,10 +254,11 @@ static int run_experiment(struct action *a, struct err *err)
 	CLEANUP(engine_promotion_done) struct engine_promotion p = { 0 };
 	const struct engine_experiment_options silent = { .watch = { 0 } };
 	AUTO_FREE char *name = firing_experiment(a->firing, a->firing->attempts);
-	int r = name ? 0 : err_nomem(err);
+	int r;
 
-	if (r >= 0)
-		r = remove_experiments(a, a->firing->attempts - 1, err);
+	if (!name)
+		return err_nomem(err);
+	r = remove_experiments(a, a->firing->attempts - 1, err);
 	if (r < 0)
 		return r;
 	engine_experiment_init(&x);
@@ -311,20 +320,23 @@ static int choose(struct action *a, struct err *err)
 	return f->then == ENGINE_THEN_KEEP ? text_set(&f->result, err, "kept") : 0;
 }
 
+static int run_on_clone(struct action *a, struct err *err)
+{
+	int r = make_clone(a, err);
+
+	if (r < 0)
+		return r;
+	r = run_command(a, err);
+	if (r < 0)
+		return r;
+	return store_clone(a, err);
+}
+
 /* The action itself: everything until it can be decided. */
 static int perform(struct action *a, struct err *err)
 {
-	int r;
+	int r = a->rule->experiment ? run_experiment(a, err) : run_on_clone(a, err);
 
-	if (a->rule->experiment) {
-		r = run_experiment(a, err);
-	} else {
-		r = make_clone(a, err);
-		if (r >= 0)
-			r = run_command(a, err);
-		if (r >= 0)
-			r = store_clone(a, err);
-	}
 	return r < 0 ? r : choose(a, err);
 }
 
@@ -355,37 +367,51 @@ static int count_died(struct action *a, struct err *err)
 	return 0;
 }
 
-static int begin(struct action *a, struct err *err)
+static int lose(struct action *a, struct err *err)
 {
 	struct engine_firing *f = a->firing;
-	struct err problem = { 0 };
-	int done, r = count_died(a, err);
+	int r = text_set(&f->result, err, "lost");
 
 	if (r < 0)
 		return r;
-	if (f->attempts >= ATTEMPTS_MAX) {
-		r = text_set(&f->result, err, "lost");
-		if (r >= 0)
-			r = text_set(&f->why, err, "what ran it died %d times", ATTEMPTS_MAX);
-		f->then = ENGINE_THEN_REPORT;
-	} else {
-		f->attempts++;
-		f->begun = pipeline_now();
-		f->state = ENGINE_FIRING_RUNNING;
-		r = text_set(&f->clone, err, "w-%s-%s", f->rule, f->id);
-		if (r >= 0)
-			r = firing_save(a->engine, &a->lock, f, NULL, err);
-		done = r < 0 ? 0 : perform(a, &problem);
-		/* It is as if we had died: the next process begins again on another clone, and counts this. */
-		if (done == -ECONNRESET) {
-			if (a->counted)
-				*f->run = '\0';
-			r = firing_save(a->engine, &a->lock, f, NULL, err);
-			return r < 0 ? r : err_set(err, done, "%s", problem.msg);
-		}
-		if (done < 0)
-			r = give_up(a, &problem, err);
+	f->then = ENGINE_THEN_REPORT;
+	return text_set(&f->why, err, "what ran it died %d times", ATTEMPTS_MAX);
+}
+
+static int attempt(struct action *a, struct err *err)
+{
+	struct engine_firing *f = a->firing;
+	struct err problem = { 0 };
+	int done, r;
+
+	f->attempts++;
+	f->begun = pipeline_now();
+	f->state = ENGINE_FIRING_RUNNING;
+	r = text_set(&f->clone, err, "w-%s-%s", f->rule, f->id);
+	if (r < 0)
+		return r;
+	r = firing_save(a->engine, &a->lock, f, NULL, err);
+	if (r < 0)
+		return r;
+	done = perform(a, &problem);
+	/* It is as if we had died: the next process begins again on another clone, and counts this. */
+	if (done == -ECONNRESET) {
+		if (a->counted)
+			*f->run = '\0';
+		r = firing_save(a->engine, &a->lock, f, NULL, err);
+		return r < 0 ? r : err_set(err, done, "%s", problem.msg);
 	}
+	return done < 0 ? give_up(a, &problem, err) : 0;
+}
+
+static int begin(struct action *a, struct err *err)
+{
+	struct engine_firing *f = a->firing;
+	int r = count_died(a, err);
+
+	if (r < 0)
+		return r;
+	r = f->attempts >= ATTEMPTS_MAX ? lose(a, err) : attempt(a, err);
 	if (r < 0)
 		return r;
 	f->state = ENGINE_FIRING_DECIDED;
@@ -449,30 +475,44 @@ static int cannot_ship(struct action *a, int r, const struct err *problem, struc
 	return text_set(&f->result, err, f->then == ENGINE_THEN_KEEP ? "kept" : "barred");
 }
 
-static int carry_out(struct action *a, struct err *err)
+static int keep_unshipped(struct action *a, struct err *err)
+{
+	struct engine_firing *f = a->firing;
+	int r = text_set(&f->why, err, "its rule no longer says ship");
+
+	f->then = ENGINE_THEN_KEEP;
+	return r < 0 ? r : text_set(&f->result, err, "kept");
+}
+
+/* What is left to decide: whether it is shipped. */
+static int conclude(struct action *a, struct err *err)
 {
 	struct engine_firing *f = a->firing;
 	struct err problem = { 0 };
-	int r = 0;
+	int r;
 
-	if (!f->result) {
-		/* The rule went, or may less by now. */
-		if (!a->rule || a->rule->then < f->then) {
-			f->then = ENGINE_THEN_KEEP;
-			r = text_set(&f->why, err, "its rule no longer says ship");
-			if (r >= 0)
-				r = text_set(&f->result, err, "kept");
-		} else {
-			r = ship(a, &problem);
-			r = r < 0 ? cannot_ship(a, r, &problem, err)
-				  : text_set(&f->result, err, "shipped");
-		}
-		if (r >= 0)
-			r = firing_save(a->engine, &a->lock, f, NULL, err);
+	/* The rule went, or may less by now. */
+	if (!a->rule || a->rule->then < f->then) {
+		r = keep_unshipped(a, err);
+	} else {
+		r = ship(a, &problem);
+		r = r < 0 ? cannot_ship(a, r, &problem, err) : text_set(&f->result, err, "shipped");
 	}
-	if (r >= 0 && f->then != ENGINE_THEN_KEEP)
+	return r < 0 ? r : firing_save(a->engine, &a->lock, f, NULL, err);
+}
+
+static int carry_out(struct action *a, struct err *err)
+{
+	struct engine_firing *f = a->firing;
+	int r = f->result ? 0 : conclude(a, err);
+
+	if (r < 0)
+		return r;
+	if (f->then != ENGINE_THEN_KEEP)
 		r = remove_clone(a, err);
-	if (r >= 0 && f->then != ENGINE_THEN_KEEP && (!a->rule || a->rule->experiment))
+	if (r < 0)
+		return r;
+	if (f->then != ENGINE_THEN_KEEP && (!a->rule || a->rule->experiment))
 		r = remove_experiments(a, f->attempts, err);
 	if (r < 0)
 		return r;
@@ -492,11 +532,14 @@ static int drop(struct action *a, const char *why, struct err *err)
 	struct engine_firing *f = a->firing;
 	int r = text_set(&f->result, err, "dropped");
 
-	if (r >= 0)
-		r = text_set(&f->why, err, "%s", why);
+	if (r < 0)
+		return r;
+	r = text_set(&f->why, err, "%s", why);
+	if (r < 0)
+		return r;
 	f->state = ENGINE_FIRING_DONE;
 	f->ended = pipeline_now();
-	return r < 0 ? r : firing_save(a->engine, &a->lock, f, "watch-done", err);
+	return firing_save(a->engine, &a->lock, f, "watch-done", err);
 }
 
 int action_do(struct engine *e, const char *id, struct err *err)
@@ -507,8 +550,9 @@ int action_do(struct engine *e, const char *id, struct err *err)
 	struct action a = { .engine = e, .firing = &f, .lock = DOCKET_LOCK_INIT };
 	int r = docket_take(e, &firing_kind, id, &a.lock, err);
 
-	if (r >= 0)
-		r = firing_load(e, id, &a.lock, &f, err);
+	if (r < 0)
+		return r;
+	r = firing_load(e, id, &a.lock, &f, err);
 	if (r < 0 || f.state == ENGINE_FIRING_DONE)
 		return r;
 	/* The newest rules count: what was narrowed meanwhile is. */
@@ -524,47 +568,62 @@ int action_do(struct engine *e, const char *id, struct err *err)
 		return r;
 	if (f.state != ENGINE_FIRING_DECIDED && (!a.rule || a.rule->off)) {
 		r = remove_clone(&a, err);
-		if (r >= 0)
-			r = remove_experiments(&a, f.attempts, err);
+		if (r < 0)
+			return r;
+		r = remove_experiments(&a, f.attempts, err);
 		return r < 0 ? r : drop(&a, "its rule is gone or off", err);
 	}
 	if (f.state != ENGINE_FIRING_DECIDED)
 		r = begin(&a, err);
-	if (r >= 0)
-		r = carry_out(&a, err);
-	if (r >= 0)
-		r = action_tell(e, &a.lock, &f, &rules, err);
-	return r;
+	if (r < 0)
+		return r;
+	r = carry_out(&a, err);
+	if (r < 0)
+		return r;
+	return action_tell(e, &a.lock, &f, &rules, err);
 }
 
 /* --- trying -------------------------------------------------------------------------------- */
 
-int action_try(struct engine *e, const struct engine_rules_of_watch *rules,
-	       const struct engine_rule *rule, struct engine_watch_test *t, struct err *err)
+/* Perform it as if it had fired, and foresee what would become of that. */
+static int rehearse(struct action *a, struct engine_watch_test *t, struct err *err)
 {
-	struct engine_firing *f = &t->firing;
-	struct action a = { .engine = e, .rule = rule, .firing = f, .lock = DOCKET_LOCK_INIT };
-	struct err ignored = { 0 };
+	struct engine_firing *f = a->firing;
 	struct catalog_id id;
 	int r = catalog_id_new(&id, err);
 
-	(void)rules;
-	if (r >= 0)
-		catalog_id_hex(&id, f->id);
-	f->rule = strdup(rule->name);
-	f->project = strdup(rule->project);
-	f->trigger = rule->trigger;
+	if (r < 0)
+		return r;
+	catalog_id_hex(&id, f->id);
+	f->rule = strdup(a->rule->name);
+	f->project = strdup(a->rule->project);
+	if (!f->rule || !f->project)
+		return err_nomem(err);
+	f->trigger = a->rule->trigger;
 	f->created = f->begun = pipeline_now();
 	f->attempts = 1;
-	if (r >= 0)
-		r = f->rule && f->project ? pipeline_engine(e, rule->project, &a.there, err)
-					  : err_nomem(err);
-	if (r >= 0)
-		r = text_set(&f->clone, err, "w-test-%s", f->id);
-	if (r >= 0)
-		r = perform(&a, err);
-	if (r >= 0 && f->exit_code == 0 && f->files > 0)
-		r = foresee(&a, t, err);
+	r = pipeline_engine(a->engine, a->rule->project, &a->there, err);
+	if (r < 0)
+		return r;
+	r = text_set(&f->clone, err, "w-test-%s", f->id);
+	if (r < 0)
+		return r;
+	r = perform(a, err);
+	if (r < 0 || f->exit_code != 0 || f->files == 0)
+		return r;
+	return foresee(a, t, err);
+}
+
+int action_try(struct engine *e, const struct engine_rules_of_watch *rules,
+	       const struct engine_rule *rule, struct engine_watch_test *t, struct err *err)
+{
+	struct action a = {
+		.engine = e, .rule = rule, .firing = &t->firing, .lock = DOCKET_LOCK_INIT
+	};
+	struct err ignored = { 0 };
+	int r = rehearse(&a, t, err);
+
+	(void)rules;
 	if (a.there && remove_clone(&a, r < 0 ? &ignored : err) < 0 && r >= 0)
 		r = err->code;
 	if (a.there && rule->experiment && remove_experiments(&a, 1, r < 0 ? &ignored : err) < 0 &&

@@ -85,8 +85,9 @@ static int gather_between(struct store *s, struct gathering *g, const char *from
 	if (strcmp(from, to) == 0)
 		return 0;
 	r = snapshot_find(s, from, &a, err);
-	if (r >= 0)
-		r = snapshot_find(s, to, &b, err);
+	if (r < 0)
+		return r;
+	r = snapshot_find(s, to, &b, err);
 	return r < 0 ? r : changes_each(s, &a.root, &b.root, gather, g, err);
 }
 
@@ -147,10 +148,12 @@ static int take_view(struct engine *there, const char *project, struct files_vie
 		/* It is no project yet. */
 		if (r == -ENXIO || r == -ENOENT)
 			r = 0;
-		if (r >= 0)
-			r = engine_take(there, &options, &taken, err);
-		if (r >= 0)
-			r = engine_receipts(there, &after, err);
+		if (r < 0)
+			return r;
+		r = engine_take(there, &options, &taken, err);
+		if (r < 0)
+			return r;
+		r = engine_receipts(there, &after, err);
 		if (r < 0)
 			return r;
 		memcpy(v->snapshot, taken.snapshot.id, ENGINE_ID_SIZE);

@@ -332,8 +332,9 @@ static int merge_into(struct engine *e, const char *id, const struct firing_caus
 
 	if (r == -EBUSY)
 		return 1;
-	if (r >= 0)
-		r = firing_load(e, id, &lock, &f, err);
+	if (r < 0)
+		return r;
+	r = firing_load(e, id, &lock, &f, err);
 	if (r < 0 || f.state != ENGINE_FIRING_QUEUED)
 		return r < 0 ? r : 1;
 	f.merged++;

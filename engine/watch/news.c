@@ -79,10 +79,12 @@ static int say_waiting(struct buf *b, const struct engine_change *c)
 	const struct engine_passed *last = last_passed(c);
 	int r = add_landed(b, last);
 
-	if (r >= 0)
-		r = buf_printf(b, "%s stage '%s' waits for ", last ? ", and" : "its", c->stage);
-	if (r >= 0)
-		r = add_approvers(b, c);
+	if (r < 0)
+		return r;
+	r = buf_printf(b, "%s stage '%s' waits for ", last ? ", and" : "its", c->stage);
+	if (r < 0)
+		return r;
+	r = add_approvers(b, c);
 	return r < 0 ? r
 		     : buf_printf(b, "%s%s (snap approve %.8s)", c->why ? ": " : "",
 				  c->why ? c->why : "", c->id);
@@ -238,14 +240,16 @@ int action_tell(struct engine *e, const struct docket_lock *lock, struct engine_
 	bool silent = f->told && strcmp(f->told, TOLD_BEFORE) == 0;
 	int r = *f->change == '\0' ? 0 : changes_alone(e, &all, err);
 
-	if (r >= 0)
-		r = news_find(f, &all, &n, err);
+	if (r < 0)
+		return r;
+	r = news_find(f, &all, &n, err);
 	if (r <= 0)
 		return r;
 	/* Before it is done: at most once. */
 	r = text_set(&f->told, err, "%s", n.key);
-	if (r >= 0)
-		r = firing_save(e, lock, f, NULL, err);
+	if (r < 0)
+		return r;
+	r = firing_save(e, lock, f, NULL, err);
 	if (r < 0)
 		return r;
 	silent |= !rules->notify && !rules->notify_post && !rules->notify_desktop;

@@ -78,14 +78,18 @@ static int watch_all(struct loop *l, struct err *err)
 	tree_free(l->tree);
 	l->tree = NULL;
 	r = tree_open(&l->tree, err);
-	if (r >= 0)
-		r = path_make_dirs(events, 0700, err);
-	if (r >= 0)
-		r = tree_add(l->tree, events, false, PLACE_EVENTS, err);
-	if (r >= 0)
-		r = watch_dir_of(l, config, PLACE_CONFIG, err);
-	if (r >= 0)
-		r = watch_dir_of(l, clock, PLACE_CLOCK, err);
+	if (r < 0)
+		return r;
+	r = path_make_dirs(events, 0700, err);
+	if (r < 0)
+		return r;
+	r = tree_add(l->tree, events, false, PLACE_EVENTS, err);
+	if (r < 0)
+		return r;
+	r = watch_dir_of(l, config, PLACE_CONFIG, err);
+	if (r < 0)
+		return r;
+	r = watch_dir_of(l, clock, PLACE_CLOCK, err);
 	for (size_t i = 0; r >= 0 && i < l->rules.n; i++)
 		r = watch_own_file(l, &l->rules.list[i], err);
 	for (size_t i = 0; r >= 0 && i < l->rules.n; i++)
