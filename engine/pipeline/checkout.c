@@ -141,12 +141,15 @@ int checkout_make(const struct engine *e, const char *target, struct checkout *r
 
 	c.dir = checkout_dir(e, target);
 	r = c.dir ? take(&c, err) : err_nomem(err);
-	if (r >= 0)
-		r = target_branch(target, &c.branch, err);
-	if (r >= 0)
-		r = refuse_checked_out(c.branch, target, err);
-	if (r >= 0)
-		r = fill(&c, err);
+	if (r < 0)
+		return r;
+	r = target_branch(target, &c.branch, err);
+	if (r < 0)
+		return r;
+	r = refuse_checked_out(c.branch, target, err);
+	if (r < 0)
+		return r;
+	r = fill(&c, err);
 	if (r < 0)
 		return r;
 	*ret = c;
@@ -194,8 +197,9 @@ int checkout_land(struct shipping *s, const struct engine_stage *stage, const st
 		return r;
 	/* From here on the branch says whether it landed, whatever dies. */
 	r = shipping_save(s, NULL, err);
-	if (r >= 0)
-		r = branch_advance(c->branch, s->change->landing_commit, "snap ship", err);
+	if (r < 0)
+		return r;
+	r = branch_advance(c->branch, s->change->landing_commit, "snap ship", err);
 	return r < 0 ? r : 1;
 }
 
@@ -207,7 +211,9 @@ static int revert_once(struct shipping *s, struct engine_passed *p, struct err *
 	int r = target_branch(p->target, &b, err);
 
 	/* A process that died may have done it. */
-	if (r >= 0 && *p->undo_commit != '\0')
+	if (r < 0)
+		return r;
+	if (*p->undo_commit != '\0')
 		r = branch_contains(b, p->undo_commit, err);
 	if (r == 0 && *p->undo_commit != '\0')
 		r = branch_unlock(b, p->undo_commit, err);
@@ -224,8 +230,9 @@ static int revert_once(struct shipping *s, struct engine_passed *p, struct err *
 	if (r <= 0)
 		return r;
 	r = shipping_save(s, NULL, err);
-	if (r >= 0)
-		r = branch_advance(b, p->undo_commit, "snap ship: taken back", err);
+	if (r < 0)
+		return r;
+	r = branch_advance(b, p->undo_commit, "snap ship: taken back", err);
 	return r < 0 ? r : 1;
 }
 

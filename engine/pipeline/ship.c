@@ -94,8 +94,9 @@ static int settle(struct shipping *s, const struct engine_stage *stage, struct e
 	struct engine_change *c = s->change;
 	int r = pipeline_stage_copy(stage, &now, err);
 
-	if (r >= 0)
-		r = add_agent_checks(s, &now, err);
+	if (r < 0)
+		return r;
+	r = add_agent_checks(s, &now, err);
 	if (r < 0)
 		return r;
 	/* Who approved it did so for a stage with these checks and this target, and no other. */
@@ -138,10 +139,11 @@ static int enter(struct shipping *s, const struct engine_stage *stage, struct er
 	if (c->stage && strcmp(c->stage, stage->name) != 0)
 		change_unapprove(c);
 	r = text_set(&c->stage, err, "%s", stage->name);
-	if (r >= 0 && look_for_same(s->engine, c, same, &why) == -ECANCELED)
+	if (r < 0)
+		return r;
+	if (look_for_same(s->engine, c, same, &why) == -ECANCELED)
 		return shipping_hold(s, "rule", why.msg, err);
-	if (r >= 0)
-		r = check_chain(s, err);
+	r = check_chain(s, err);
 	if (r > 0)
 		r = stage_may_enter(s, stage, err);
 	return r > 0 ? stage_pass(s, stage, err) : r;
@@ -300,19 +302,25 @@ int engine_ship_on(struct engine *e, const char *id, const struct engine_ship_op
 	};
 	int r = engine_change_find(e, id, &found, err);
 
-	if (r >= 0)
-		r = docket_take(e, &change_kind, found.id, &s.lock, err);
-	if (r >= 0)
-		r = change_load(e, found.id, &s.lock, ret, err);
+	if (r < 0)
+		return r;
+	r = docket_take(e, &change_kind, found.id, &s.lock, err);
+	if (r < 0)
+		return r;
+	r = change_load(e, found.id, &s.lock, ret, err);
 	if (r < 0)
 		return r;
 	if (engine_change_is_over(ret->state))
 		return 0;
 	r = pipeline_load(e, ret->project, &s.pipeline, err);
+	if (r < 0)
+		return r;
 	/* Whoever made it may have died before that. */
-	if (r >= 0 && ret->n_passed == 0)
+	if (ret->n_passed == 0)
 		r = keep_there(e, ret, err);
-	if (r >= 0 && ret->state != ENGINE_CHANGE_LANDING)
+	if (r < 0)
+		return r;
+	if (ret->state != ENGINE_CHANGE_LANDING)
 		r = stage_tidy(&s, err);
 	if (r < 0)
 		return r;
@@ -388,8 +396,9 @@ static int make_once(struct shipping *s, char ret_same[ENGINE_ID_SIZE], struct e
 	CLEANUP(docket_lock_done) struct docket_lock all = DOCKET_LOCK_INIT;
 	int r = docket_take_kind(s->engine, &change_kind, &all, err);
 
-	if (r >= 0)
-		r = look_for_same(s->engine, s->change, ret_same, err);
+	if (r < 0)
+		return r;
+	r = look_for_same(s->engine, s->change, ret_same, err);
 	if (r < 0 || *ret_same != '\0')
 		return r;
 	r = docket_create(s->engine, &change_kind, s->change->id, &s->lock, err);
@@ -445,17 +454,21 @@ int engine_ship(struct engine *e, const struct engine_ship_options *options,
 	struct store *store;
 	int r = engine_store(e, STORE_READ, &store, err);
 
-	if (r >= 0)
-		r = clone_meant(e, store, clone, "shipped", &record, err);
-	if (r >= 0)
-		r = clone_origin(store, &record, &project, &base, err);
+	if (r < 0)
+		return r;
+	r = clone_meant(e, store, clone, "shipped", &record, err);
+	if (r < 0)
+		return r;
+	r = clone_origin(store, &record, &project, &base, err);
 	if (r < 0)
 		return r;
 	r = pipeline_load(e, project.path, &s.pipeline, err);
-	if (r >= 0)
-		r = check_to(&s.pipeline, options->to, err);
-	if (r >= 0)
-		r = pipeline_engine(e, project.path, &there, err);
+	if (r < 0)
+		return r;
+	r = check_to(&s.pipeline, options->to, err);
+	if (r < 0)
+		return r;
+	r = pipeline_engine(e, project.path, &there, err);
 	if (r < 0)
 		return r;
 	ret->project = strdup(project.path);

@@ -299,8 +299,9 @@ static int check_target(struct shipping *s, const struct engine_stage *stage, co
 	struct checked_state of = { .dir = dir };
 	int r = pipeline_engine(s->engine, dir, &e, err);
 
-	if (r >= 0)
-		r = engine_take(e, &options, &taken, err);
+	if (r < 0)
+		return r;
+	r = engine_take(e, &options, &taken, err);
 	if (r < 0)
 		return r;
 	of.engine = e;
@@ -332,10 +333,12 @@ static int intend(struct shipping *s, const struct engine_stage *stage, struct e
 	struct engine_change *c = s->change;
 	int r = note_known(c, there, clone, err);
 
-	if (r >= 0)
-		r = text_set(&c->landing_clone, err, "%s", clone);
-	if (r >= 0)
-		r = text_set(&c->landing_target, err, "%s", stage->target);
+	if (r < 0)
+		return r;
+	r = text_set(&c->landing_clone, err, "%s", clone);
+	if (r < 0)
+		return r;
+	r = text_set(&c->landing_target, err, "%s", stage->target);
 	if (r < 0)
 		return r;
 	c->state = ENGINE_CHANGE_LANDING;
@@ -499,8 +502,9 @@ static int is_on_branch(const struct engine_change *c, struct err *err)
 	if (*c->landing_commit == '\0')
 		return 0;
 	r = target_branch(c->landing_target, &b, err);
-	if (r >= 0)
-		r = branch_contains(b, c->landing_commit, err);
+	if (r < 0)
+		return r;
+	r = branch_contains(b, c->landing_commit, err);
 	if (r != 0)
 		return r;
 	return branch_unlock(b, c->landing_commit, err);
@@ -523,12 +527,15 @@ int stage_recover(struct shipping *s, struct err *err)
 			       s->change->id, s->change->stage ? s->change->stage : "");
 	dir = target_dir(s->engine, s->change->landing_target);
 	r = dir ? pipeline_engine(s->engine, dir, &there, err) : err_nomem(err);
-	if (r >= 0)
-		r = await_landing(there, s->change->landing_clone, err);
-	if (r >= 0)
-		r = find_receipt(there, s->change, &all, &receipt, err);
-	if (r >= 0)
-		r = stage_tidy(s, err);
+	if (r < 0)
+		return r;
+	r = await_landing(there, s->change->landing_clone, err);
+	if (r < 0)
+		return r;
+	r = find_receipt(there, s->change, &all, &receipt, err);
+	if (r < 0)
+		return r;
+	r = stage_tidy(s, err);
 	if (r < 0)
 		return r;
 	/* Somebody may have promoted the clone by hand since: only what is certainly the same counts. */
