@@ -56,12 +56,13 @@ static int add_source(struct promoting *p, const char *path, struct err *err)
 static int choose_sources(struct promoting *p, struct err *err)
 {
 	const struct engine_list *paths = &p->options->asked->paths;
-	int r = paths->n > 0 ? 0
-			     : err_set(err, -EINVAL, "--path must say what is to go to '%s'",
-				       p->options->asked->to);
+	int r = 0;
 
-	if (r >= 0 && p->options->asked->excludes.n > 0)
-		r = err_set(err, -EINVAL, "--exclude does not go with --to");
+	if (paths->n == 0)
+		return err_set(err, -EINVAL, "--path must say what is to go to '%s'",
+			       p->options->asked->to);
+	if (p->options->asked->excludes.n > 0)
+		return err_set(err, -EINVAL, "--exclude does not go with --to");
 	for (size_t i = 0; i < paths->n && r >= 0; i++)
 		r = add_source(p, paths->items[i], err);
 	if (r < 0)
@@ -245,8 +246,9 @@ static int find_undo(struct promoting *p, struct err *err)
 	if (r < 0)
 		return r;
 	r = check_target(p, p->target.path, &st, err);
-	if (r >= 0)
-		p->place = (struct sys_place){ .dev = st.st_dev, .ino = st.st_ino };
+	if (r < 0)
+		return r;
+	p->place = (struct sys_place){ .dev = st.st_dev, .ino = st.st_ino };
 	return r;
 }
 
@@ -423,18 +425,22 @@ static int put_tree(struct promoting *p, const struct piece *pieces, const struc
 	struct root root = { .top = now->top };
 	int r = batch_begin(p->store, &b, err);
 
-	if (r >= 0)
-		r = tree_builder_new(b, &to, err);
+	if (r < 0)
+		return r;
+	r = tree_builder_new(b, &to, err);
 	root.top.nlink = 2;
 	for (size_t i = 0; r >= 0 && i < p->names.n; i++)
 		if (pieces[i].path)
 			r = add_piece(p->store, to, &pieces[i], &root.top.nlink, err);
-	if (r >= 0)
-		r = tree_builder_finish(to, &root.top.id, &root.top.below, err);
-	if (r >= 0)
-		r = root_put(b, &root, ret, err);
-	if (r >= 0)
-		r = batch_commit(b, BATCH_SAFE, err);
+	if (r < 0)
+		return r;
+	r = tree_builder_finish(to, &root.top.id, &root.top.below, err);
+	if (r < 0)
+		return r;
+	r = root_put(b, &root, ret, err);
+	if (r < 0)
+		return r;
+	r = batch_commit(b, BATCH_SAFE, err);
 	return r < 0 ? r : store_pin(p->store, OBJECT_TREE, ret, err);
 }
 
@@ -447,14 +453,16 @@ static int put_trees(struct promoting *p, const struct root *now, struct err *er
 	struct root picked;
 	int r = base && theirs ? batch_begin(p->store, &b, err) : err_nomem(err);
 
-	if (r >= 0)
-		r = pick_theirs(p, b, &picked, err);
+	if (r < 0)
+		return r;
+	r = pick_theirs(p, b, &picked, err);
 	for (size_t i = 0; r >= 0 && i < p->names.n; i++) {
 		theirs[i] = (struct piece){ source_of(p, p->names.list[i]), picked };
 		r = pick_base(p, b, p->names.list[i], &base[i], err);
 	}
-	if (r >= 0)
-		r = batch_commit(b, BATCH_SAFE, err);
+	if (r < 0)
+		return r;
+	r = batch_commit(b, BATCH_SAFE, err);
 	if (r < 0)
 		return r;
 	r = put_tree(p, base, now, &p->base.root, err);
@@ -462,8 +470,9 @@ static int put_trees(struct promoting *p, const struct root *now, struct err *er
 		return r;
 	p->pinned_base = p->base.root;
 	r = put_tree(p, theirs, now, &p->theirs_root, err);
-	if (r >= 0)
-		p->pinned_theirs = p->theirs_root;
+	if (r < 0)
+		return r;
+	p->pinned_theirs = p->theirs_root;
 	return r;
 }
 

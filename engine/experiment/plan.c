@@ -208,8 +208,9 @@ static int name_clones(struct engine *e, struct engine_experiment *x, struct err
 			return err_nomem(err);
 		}
 		r = check_free(e, arm->clone, err);
-		if (r >= 0)
-			r = check_free(e, judge, err);
+		if (r < 0)
+			return r;
+		r = check_free(e, judge, err);
 		if (r < 0)
 			return r;
 	}
@@ -293,25 +294,34 @@ int plan_complete(struct engine *e, struct engine_experiment *x, struct err *err
 	if (!x->cwd)
 		return err_nomem(err);
 	r = arm_on_check(e, x, err);
-	if (r >= 0)
-		r = pick_owner(x, err);
-	if (r >= 0)
-		r = file_read_inside(e, x, x->profile, err);
-	if (r >= 0)
-		r = fix_state(e, &x->from, err);
-	if (r >= 0)
-		r = after_check(x, err);
-	if (r >= 0)
-		r = inner_check(x, err);
+	if (r < 0)
+		return r;
+	r = pick_owner(x, err);
+	if (r < 0)
+		return r;
+	r = file_read_inside(e, x, x->profile, err);
+	if (r < 0)
+		return r;
+	r = fix_state(e, &x->from, err);
+	if (r < 0)
+		return r;
+	r = after_check(x, err);
+	if (r < 0)
+		return r;
+	r = inner_check(x, err);
 	for (size_t i = 0; i < x->n_arms && r >= 0; i++)
 		r = fix_state(e, &x->arms[i].from, err);
-	if (r >= 0)
-		r = repeat_arms(x, err);
-	if (r >= 0)
-		r = share_limits(x, err);
-	if (r >= 0)
-		r = pick_name(e, x, err);
-	if (r >= 0)
-		r = inner_complete(x, err);
+	if (r < 0)
+		return r;
+	r = repeat_arms(x, err);
+	if (r < 0)
+		return r;
+	r = share_limits(x, err);
+	if (r < 0)
+		return r;
+	r = pick_name(e, x, err);
+	if (r < 0)
+		return r;
+	r = inner_complete(x, err);
 	return r < 0 ? r : name_clones(e, x, err);
 }

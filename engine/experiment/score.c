@@ -233,8 +233,9 @@ static int take_one(struct work *w, struct engine_arm *arm, bool counts, struct 
 	if (r == 0)
 		return fail(w, arm, err);
 	r = looks ? company_look(w, run.id, &company, err) : 0;
-	if (r >= 0)
-		r = add_round(arm, value, &company, err);
+	if (r < 0)
+		return r;
+	r = add_round(arm, value, &company, err);
 	return r < 0 ? r : work_save(w, arm, err);
 }
 
@@ -318,8 +319,9 @@ static int say_waits(struct work *w, const char *holder, struct err *err)
 	if (*holder == '\0' || (whole->x->waits_for && strcmp(whole->x->waits_for, holder) == 0))
 		return 0;
 	r = text_set(&whole->x->waits_for, err, "%s", holder);
-	if (r >= 0)
-		r = work_save(w, NULL, err);
+	if (r < 0)
+		return r;
+	r = work_save(w, NULL, err);
 	if (r < 0)
 		return r;
 	work_log_event(whole, "experiment-waits", NULL);
@@ -334,9 +336,12 @@ static int wait_for_turn(struct work *w, int turn, struct err *err)
 
 	while ((r = turn_take(turn, work_whole(w)->x->name, holder, err)) == 0) {
 		r = say_waits(w, holder, err);
-		if (r >= 0)
-			r = alone_pause(w->stop_fd, TURN_MS, err);
-		if (r >= 0 && work_left(w) == 0)
+		if (r < 0)
+			return r;
+		r = alone_pause(w->stop_fd, TURN_MS, err);
+		if (r < 0)
+			return r;
+		if (work_left(w) == 0)
 			r = err_set(err, -ETIME, "the time of the whole is up");
 		if (r < 0)
 			return r;
