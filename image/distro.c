@@ -56,15 +56,19 @@ void distro_done(struct distro *s)
 static int load_side(struct store *s, const struct object_id *root, struct distro_side *ret,
 		     struct err *err)
 {
-	int r = rootfile_open(s, root, &ret->files, err);
+	int r;
 
 	ret->owned = MAP_INIT(map_hash_str, map_equal_str);
-	if (r >= 0)
-		r = packages_load(s, root, &ret->packages, err);
-	if (r >= 0)
-		r = accounts_load(&ret->files, ACCOUNTS_USERS, &ret->users, err);
-	if (r >= 0)
-		r = accounts_load(&ret->files, ACCOUNTS_GROUPS, &ret->groups, err);
+	r = rootfile_open(s, root, &ret->files, err);
+	if (r < 0)
+		return r;
+	r = packages_load(s, root, &ret->packages, err);
+	if (r < 0)
+		return r;
+	r = accounts_load(&ret->files, ACCOUNTS_USERS, &ret->users, err);
+	if (r < 0)
+		return r;
+	r = accounts_load(&ret->files, ACCOUNTS_GROUPS, &ret->groups, err);
 	return r < 0 ? r : conffiles_load(&ret->files, &ret->conffiles, err);
 }
 
@@ -146,8 +150,9 @@ static int load_owned(struct distro_side *s, const struct packages *theirs, stru
 
 	if (r == -ENOENT || (r >= 0 && e.form != TREE_DIR))
 		return 0;
-	if (r >= 0)
-		r = tree_iter_new(s->files.store, &e.id, &it, err);
+	if (r < 0)
+		return r;
+	r = tree_iter_new(s->files.store, &e.id, &it, err);
 	while (r >= 0 && (r = tree_iter_next(it, &e, err)) > 0)
 		if (is_list_of(&e, &s->packages, theirs))
 			r = own_list(s, &e, err);
@@ -161,10 +166,12 @@ int distro_load(struct store *s, const struct object_id *before, const struct ob
 
 	*ret = (struct distro){ 0 };
 	r = load_side(s, before, &ret->before, err);
-	if (r >= 0)
-		r = load_side(s, after, &ret->after, err);
-	if (r >= 0)
-		r = load_owned(&ret->before, &ret->after.packages, err);
+	if (r < 0)
+		return r;
+	r = load_side(s, after, &ret->after, err);
+	if (r < 0)
+		return r;
+	r = load_owned(&ret->before, &ret->after.packages, err);
 	return r < 0 ? r : load_owned(&ret->after, &ret->before.packages, err);
 }
 

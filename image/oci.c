@@ -277,8 +277,9 @@ static int get_config(int dir, struct json manifest, struct oci_image *ret, stru
 	const char *os, *arch;
 	int r = get_blob(json_get_object(manifest, "config"), &blob, err);
 
-	if (r >= 0)
-		r = read_json(dir, &blob, &ret->config, &config, err);
+	if (r < 0)
+		return r;
+	r = read_json(dir, &blob, &ret->config, &config, err);
 	if (r < 0)
 		return r;
 	os = json_text_if(config, "os");
@@ -301,8 +302,9 @@ static int follow(int dir, struct json entry, const struct choice *c, unsigned d
 	struct oci_blob blob;
 	int r = get_blob(entry, &blob, err);
 
-	if (r >= 0)
-		r = read_json(dir, &blob, &doc, &at, err);
+	if (r < 0)
+		return r;
+	r = read_json(dir, &blob, &doc, &at, err);
 	if (r < 0)
 		return r;
 	if (depth > DEPTH_MAX)
@@ -313,8 +315,9 @@ static int follow(int dir, struct json entry, const struct choice *c, unsigned d
 	}
 	memcpy(ret->digest, blob.digest, sizeof(ret->digest));
 	r = get_layers(at, ret, err);
-	if (r >= 0)
-		r = get_config(dir, at, ret, err);
+	if (r < 0)
+		return r;
+	r = get_config(dir, at, ret, err);
 	return r < 0 ? r : json_end(&doc, err);
 }
 
@@ -337,10 +340,12 @@ int oci_find(int dir, const char *tag, const char *platform, struct oci_image *r
 	if (r < 0)
 		return err_wrap(err, r, "'index.json'");
 	r = choose(json_get_array(index, "manifests"), &c, &entry, err);
-	if (r >= 0)
-		r = follow(dir, entry, &c, 0, &found, err);
-	if (r >= 0)
-		r = json_end(&doc, err);
+	if (r < 0)
+		return r;
+	r = follow(dir, entry, &c, 0, &found, err);
+	if (r < 0)
+		return r;
+	r = json_end(&doc, err);
 	if (r < 0)
 		return r;
 	*ret = found;

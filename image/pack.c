@@ -187,12 +187,15 @@ static int write_sparse(struct pack *p, struct content_reader *rd, uint64_t size
 		r = content_reader_seek_data(rd, off, &off, err);
 		if (r == -ENXIO)
 			break;
-		if (r >= 0)
-			r = content_reader_seek_hole(rd, off, &end, err);
-		if (r >= 0)
-			r = skip_to(p, at, off, err);
-		if (r >= 0)
-			r = write_range(p, rd, off, end, err);
+		if (r < 0)
+			return r;
+		r = content_reader_seek_hole(rd, off, &end, err);
+		if (r < 0)
+			return r;
+		r = skip_to(p, at, off, err);
+		if (r < 0)
+			return r;
+		r = write_range(p, rd, off, end, err);
 		if (r < 0)
 			return r;
 		at = off = end;
@@ -212,10 +215,13 @@ static int write_content(struct pack *p, const struct tree_entry *e, struct err 
 	p->lib.entry_set_size(p->entry, (la_int64_t)c.size);
 	if (sparse)
 		r = each_range(p, rd, c.size, note_range, err);
-	if (r >= 0 && sparse && c.data == 0)
+	if (r < 0)
+		return r;
+	if (sparse && c.data == 0)
 		p->lib.entry_sparse_add_entry(p->entry, (la_int64_t)c.size, 0);
-	if (r >= 0)
-		r = write_header(p, err);
+	if (r < 0)
+		return r;
+	r = write_header(p, err);
 	if (r < 0)
 		return r;
 	return sparse ? write_sparse(p, rd, c.size, err) : write_range(p, rd, 0, c.size, err);
