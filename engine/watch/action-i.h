@@ -17,6 +17,11 @@ struct action {
 /* Sign a failure: the same for failures that say the same, whatever numbers are in it.  `run` NULL: by `why`. */
 void action_sign(struct engine_firing *f, const struct engine_run *run);
 
+/* --- action-command.c ---------------------------------------------------------------------- */
+
+/* Run the rule's command on the action's clone, and note in the firing how it ended. */
+NODISCARD int action_run_command(struct action *a, struct err *err);
+
 /* --- foresee.c ----------------------------------------------------------------------------- */
 
 /* Where the change that the action has made would come to. */
