@@ -163,7 +163,7 @@ static int note_range(struct pack *p, struct content_reader *rd, uint64_t off, u
 	return 0;
 }
 
-/* libarchive takes the bytes of a sparse file with its holes, and leaves those out that it was told of. */
+/* libarchive wants all bytes of a sparse file, and leaves out the holes that the header names. */
 static int skip_to(struct pack *p, uint64_t from, uint64_t to, struct err *err)
 {
 	int r = 0;

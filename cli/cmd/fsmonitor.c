@@ -115,9 +115,8 @@ const struct command cmd_fsmonitor = {
 	    "configuration of the clone's own repository; `snap clone --fsmonitor` makes a clone\n"
 	    "that has it. `git status` there then looks only at files that changed since it was\n"
 	    "last run, in a tree of any size. Where that cannot be known (after a rollback, a\n"
-	    "rebase, a restart of the daemon, in a clone of the clone) git is told that\n"
-	    "everything may have changed, and looks at all of it once. Within a run there is no\n"
-	    "daemon to ask: git looks at everything, as ever.\n",
+	    "rebase, a restart of the daemon, in a clone of the clone) git looks at everything\n"
+	    "once. Within a run there is no daemon to ask: git looks at everything, as ever.\n",
 	.examples = "clone -n try --fsmonitor\nfsmonitor --setup try\n",
 	.run = fsmonitor_run,
 };

@@ -91,7 +91,7 @@ struct store {
 	uint64_t gcs_ended;     /* a row found before one ended may be gone after it */
 	unsigned checks;        /* under way: they and a gc exclude each other */
 	bool aside;             /* the gc under way ends when somebody wants to do something else */
-	unsigned upkeep_wanted; /* who waits for that */
+	unsigned upkeep_wanted; /* threads that wait for that */
 	pthread_cond_t aside_gone;
 };
 

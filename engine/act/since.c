@@ -17,7 +17,7 @@
 
 #define TOO_MUCH 1 /* ends the walk */
 
-/* Who may do what below a directory is another matter now. */
+/* Changes of a directory that decide who can reach what is below it. */
 #define DIFF_OF_ALL_BELOW (DIFF_MODE | DIFF_OWNER | DIFF_XATTRS)
 
 struct collecting {

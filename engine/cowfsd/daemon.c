@@ -161,7 +161,7 @@ static void settle(void)
 			limit.rlim_cur = limits[i] == RLIMIT_CORE ? limit.rlim_cur : limit.rlim_max;
 			IGNORE_RESULT(setrlimit(limits[i], &limit), "then the old one holds");
 		}
-	/* Files of lazy captures are held open; who may raises the limit for them. */
+	/* Lazy captures hold files open: raise the limit for them if we may. */
 	if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_max < promises_descriptors()) {
 		limit.rlim_cur = limit.rlim_max = promises_descriptors();
 		IGNORE_RESULT(setrlimit(RLIMIT_NOFILE, &limit), "then the old one holds");

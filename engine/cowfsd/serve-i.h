@@ -19,7 +19,7 @@ struct connection;
 
 enum serve_state {
 	SERVE_OPEN,
-	SERVE_CLOSING, /* clones are being unmounted; who asks for anything waits for the outcome */
+	SERVE_CLOSING, /* clones are being unmounted; requests wait for the outcome */
 	SERVE_ENDED,   /* nothing begins any more */
 };
 
@@ -38,7 +38,7 @@ struct server {
 	size_t n_connections;
 	size_t n_acts;      /* questions being answered */
 	uint64_t last_used; /* engine_clock_ms() */
-	char notice[256];   /* a warning for the next who asks; "": none */
+	char notice[256];   /* a warning for the next request; "": none */
 };
 
 /* Take `listen_fd`, or if that is -1 make the socket, in place of one that a dead daemon left. */

@@ -98,7 +98,7 @@ NORETURN static void work_alone(void *ctx)
 	_exit(r < 0);
 }
 
-/* --- who asks ------------------------------------------------------------------------------ */
+/* --- the caller ---------------------------------------------------------------------------- */
 
 int work_detach(struct work *w, work_fn rest, struct err *err)
 {

@@ -26,7 +26,7 @@ bool history_is_automatic(const struct snapshot *s)
 	return false;
 }
 
-/* A part of the project: nobody who asks for the project as it was can be given that. */
+/* A snapshot of a part cannot stand for the whole project as it was. */
 static bool is_partial(const struct engine_snapshot *s)
 {
 	return !s->clone && s->part;

@@ -301,7 +301,7 @@ static void walk(struct warm_clone *s, unsigned walks)
 		begin_walk(s, one);
 }
 
-/* Who announced to need several wants them now; those that may be wanted can wait.  Likewise. */
+/* Clones that were announced are needed now; those that may be needed can wait.  Likewise. */
 static void make_another(struct warm_clone *s)
 {
 	if (s->n >= s->announced || s->rests > 0)
@@ -431,7 +431,7 @@ static void want(struct warm_clone *s, const struct snapshot *base, size_t count
 		s->announced = count;
 	count = count > likely ? count : likely;
 	s->wish = (struct warm_clone_wish){
-		/* What somebody has announced is not taken back by one who wants less. */
+		/* A smaller number does not take back a larger one that was announced. */
 		.count = same && s->wish.count > count ? s->wish.count : count,
 		.snapshot = base->id,
 		.project = base->project,

@@ -301,7 +301,7 @@ static int set_patch(const struct visit *v, const struct engine_change *c, struc
 	return 0;
 }
 
-/* Who could see its beginning alone has not seen what they approve, unless they know the digest of all. */
+/* A person who was shown only the beginning has not seen the change, unless they give the digest of all of it. */
 static int check_seen(const struct visit *v, const struct engine_change *c, struct err *err)
 {
 	CLEANUP(buf_done) struct buf patch = BUF_INIT;
@@ -484,7 +484,7 @@ static void accept_callers(struct engine_desk *d)
 
 		if (fd < 0)
 			return;
-		/* Who has many numbers in a namespace of their own gets no place at all. */
+		/* A caller in a user namespace of its own could have any number of uids: it gets no place at all. */
 		if (sys_peer_uid(fd, &uid) < 0 || sys_peer_shares_ids(fd) != 1) {
 			refuse(fd, -EPERM, STRANGER);
 			continue;

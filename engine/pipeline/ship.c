@@ -99,7 +99,7 @@ static int settle(struct shipping *s, const struct engine_stage *stage, struct e
 	r = add_agent_checks(s, &now, err);
 	if (r < 0)
 		return r;
-	/* Who approved it did so for a stage with these checks and this target, and no other. */
+	/* An approval is for a stage with these checks and this target, and for no other. */
 	if (c->n_settings == 0 || !change_stage_same(&c->settings[0], &now))
 		change_unapprove(c);
 	change_unsettle(c);
@@ -275,7 +275,7 @@ static int keep(struct engine *e, const struct engine_change *c, struct err *err
 	return r;
 }
 
-/* Who asks to go on with it: a person's change is judged as that of whoever takes it further. */
+/* In whose name it goes on: a person's change that an agent takes further is judged as the agent's. */
 static const char *asker(const struct engine_change *c, const struct engine_ship_options *o)
 {
 	return o->who && strcmp(c->who, "person") == 0 ? o->who : c->who;

@@ -134,7 +134,7 @@ NORETURN static void supervise(void *ctx)
 	_exit(s.told || tell(&word) ? 0 : 1);
 }
 
-/* --- who asks ----------------------------------------------------------------------------- */
+/* --- the caller --------------------------------------------------------------------------- */
 
 /* Load the record of the run.  Without an id nothing was begun. */
 static int take(struct engine *e, const struct word *word, struct engine_run *ret, struct err *err)

@@ -142,8 +142,8 @@ static int join_allowed(struct run_terms *t, const struct strlist *rules, const 
 }
 
 /*
- * Add what is allowed to the clone.  A run that was told to reach nothing, or all, stays so, be it by
- * its option or by a profile that somebody chose.
+ * Add the hosts that the clone allows.  An option or a profile that says "nothing" or "everything" is
+ * left as it is.
  */
 static int add_allowed(struct run_terms *t, struct engine *e, const struct engine_run_options *o,
 		       struct err *err)

@@ -1,6 +1,6 @@
 /*
- * What there is to tell of a firing: how its action ended or, if that was shipped, what became of the change.  The
- * firing says what was told last, so that nothing is told twice, whoever dies meanwhile.
+ * The news of a firing: how its action ended or, if that was shipped, what became of the change.  The firing records
+ * what was reported last, before it is reported.  So nothing is reported twice, whichever process dies.
  */
 #include <errno.h>
 #include <stdio.h>

@@ -125,7 +125,7 @@ static void warn(const struct engine_firing *f, const char *what, int status)
 {
 	if (status == 0)
 		return;
-	log_warn("firing %s: %s %s, so nobody was told this way", f->id, what,
+	log_warn("firing %s: %s %s, so it notified nobody", f->id, what,
 		 status == 127 ? "is not installed" : "failed");
 }
 

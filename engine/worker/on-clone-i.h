@@ -1,8 +1,8 @@
 /*
  * on-clone-i.h - a command on a clone of ours that some worker runs: what it left becomes the clone's content.
  *
- * The ticket follows from what is asked for, so that who asks again, after a kill -9, finds the ticket
- * that is there, or its result.  Only a result from which nothing can be taken (cancelled, failed,
+ * The ticket's id follows from its content: a caller that asks again, after a kill -9, finds the same
+ * ticket, or its result.  Only a result from which nothing can be taken (cancelled, failed,
  * refused) is passed over, and the next turn is posted.
  */
 #pragma once

@@ -64,7 +64,7 @@ static void on_signal(int sig)
 
 _Noreturn static void be_slot(const struct perform_config *c, const struct slot *s, pid_t parent)
 {
-	/* A handler, which no program inherits: who wants us to end tells the worker. */
+	/* A handler, which no program inherits.  To end us, one signals the worker. */
 	const struct sigaction stays = { .sa_handler = on_signal, .sa_flags = SA_RESTART };
 	CLEANUP(buf_done) struct buf text = BUF_INIT;
 	const pid_t self = getpid();

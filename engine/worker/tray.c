@@ -51,7 +51,7 @@ int tray_open(const char *store, struct tray *ret, struct err *err)
 	return open_dir(store, "-tickets", ret, err);
 }
 
-/* Who can write to it can write a result, too, and what we make of results is ours. */
+/* Anyone who can write there can write a result, and we take results over as files of our own. */
 int tray_open_shared(const char *dir, struct tray *ret, struct err *err)
 {
 	CLEANUP(tray_done) struct tray t = TRAY_INIT;

@@ -58,7 +58,7 @@ NODISCARD int tray_put(const struct tray *t, const char *id, enum tray_file file
 NODISCARD int tray_get(const struct tray *t, const char *id, enum tray_file file, size_t max,
 		       struct buf *ret, struct err *err);
 
-/* Who does it, or did last. */
+/* The process that works on a ticket, or was the last to do so. */
 struct tray_holder {
 	pid_t pid; /* 0: it has not begun yet; TRAY_OVER: it must not begin again */
 	uint64_t attempt;

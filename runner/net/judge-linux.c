@@ -178,7 +178,7 @@ static int judge_plain(struct judge *j, const struct buf *in)
 	case HTTP_NO_REQUEST:
 		return refuse(j, NET_RULE_HTTP, unreadable, strlen(unreadable));
 	case HTTP_OTHER:
-		/* Who has TLS read wants requests in it: no option lets anything else pass. */
+		/* Inspected TLS must carry HTTP requests: no option lets anything else pass. */
 		return j->tls ? refuse(j, NET_RULE_HTTP, unreadable, strlen(unreadable))
 			      : refuse(j, NET_RULE_PROTOCOL, "", 0);
 	}

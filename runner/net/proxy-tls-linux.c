@@ -1,6 +1,6 @@
 /*
  * Connections whose TLS the proxy ends (--tls-inspect): two handshakes, one with the program of the
- * run and one with the real host, and the judge between them, who reads what it reads of plain HTTP.
+ * run and one with the real host, and the judge between them, which reads the same as of plain HTTP.
  *
  *   program == TLS ==> from_run  -> conn_hear_client -> == TLS ==> host
  *   program <== TLS == <- conn_hear_server <- from_host <== TLS == host
