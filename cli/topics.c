@@ -44,7 +44,7 @@ const struct topic topics[] = {
 	  "\n"
 	  "  - name: keys\n"
 	  "    paths: [\"secrets/\", \"*.pem\"]    # as in .gitignore\n"
-	  "    why: whoever has them is us\n"
+	  "    why: they open our servers\n"
 	  "    level: hold                      # or warn, or pass\n" },
 	{ "json", "what programs can rely on",
 	  "With --json a command prints one object, in one line, with \"schema\":\"snap.NAME/1\";\n"

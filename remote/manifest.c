@@ -150,7 +150,7 @@ static int read_blob(struct json j, const char *type, uint64_t max, struct manif
 	if (!is || strcmp(is, type) != 0)
 		return bad(err, "a part of it has another type");
 	if (!digest || digest_parse(digest, &ret->digest) < 0)
-		return bad(err, "a digest is none");
+		return bad(err, "a digest is malformed");
 	return ret->size == 0 || ret->size > max ? bad(err, "a part of it has an impossible size")
 						 : 0;
 }
@@ -229,7 +229,7 @@ static int read_signature(struct json j, struct manifest *m, struct err *err)
 		return 0;
 	if (strlen(signature) > MANIFEST_SIGNATURE_MAX || !as ||
 	    strlen(as) > MANIFEST_SIGNATURE_MAX)
-		return bad(err, "its signature is none");
+		return bad(err, "its signature is malformed");
 	m->signature = strdup(signature);
 	m->signed_as = strdup(as);
 	return m->signature && m->signed_as ? 0 : err_nomem(err);

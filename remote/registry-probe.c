@@ -66,7 +66,7 @@ static int try_reach(struct registry *g, const struct probe *p)
 		return tell_lost(g, p, r, &why);
 	if (a.status >= 500 || (a.status != 200 && a.status != 401 && a.status != 403)) {
 		probe_tell(p, DEPOT_ILL, "reach",
-			   "see its log, and whether the address is that of a registry",
+			   "see its log, and whether a registry has that address",
 			   "'%s' answers as no registry does (%d)", url, a.status);
 		return -EPROTO;
 	}

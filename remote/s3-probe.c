@@ -70,7 +70,7 @@ static int tell_login(struct s3_depot *s, const struct probe *p, const struct ht
 	probe_tell(p, DEPOT_ILL, r == -EACCES ? "login" : "pull",
 		   r == -EACCES ? "ask its owner for s3:ListBucket, s3:GetObject, s3:PutObject and "
 				  "s3:DeleteObject, and see: aws sts get-caller-identity"
-				: "see whether AWS_ENDPOINT_URL is that of an S3 store",
+				: "see whether AWS_ENDPOINT_URL is the address of an S3 store",
 		   "%s", why.msg);
 	return r;
 }

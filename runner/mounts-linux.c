@@ -270,7 +270,7 @@ static int check_bare(int root, struct err *err)
 	if (fstat(root, &is) < 0 || stat("/..", &above) < 0)
 		return err_sys(err, "looking at the root of the run");
 	if (is.st_dev != above.st_dev || is.st_ino != above.st_ino)
-		return err_set(err, -EXDEV, "the old root is still mounted over that of the run");
+		return err_set(err, -EXDEV, "the old root is still mounted over the run's root");
 	return 0;
 }
 

@@ -150,12 +150,12 @@ int sandbox_spec_check(const struct sandbox_spec *spec, struct err *err)
 	if (!spec->hostname || strlen(spec->hostname) > 64 || !*spec->hostname)
 		return err_set(err, -EINVAL, "the host name of a run has 1 to 64 bytes");
 	if (spec->uid >= ID_MAX && spec->uid != geteuid())
-		return err_set(err, -EINVAL, "user %u is none that a run can be", spec->uid);
+		return err_set(err, -EINVAL, "a run cannot be user %u", spec->uid);
 	if (spec->gid >= ID_MAX && spec->gid != getegid())
-		return err_set(err, -EINVAL, "group %u is none that a run can be", spec->gid);
+		return err_set(err, -EINVAL, "a run cannot have group %u", spec->gid);
 	if (spec->filter &&
 	    (spec->filter_len % 8 != 0 || spec->filter_len == 0 || spec->filter_len > FILTER_MAX))
-		return err_set(err, -EINVAL, "a filter of %zu bytes is none", spec->filter_len);
+		return err_set(err, -EINVAL, "no filter has %zu bytes", spec->filter_len);
 	if (spec->n_helpers > SANDBOX_HELPERS_MAX || spec->n_beside > SANDBOX_BESIDE_MAX)
 		return err_set(err, -EINVAL, "a run has no more than %d helpers",
 			       SANDBOX_HELPERS_MAX);

@@ -129,11 +129,12 @@ const struct command cmd_audit = {
 	.max_words = 1,
 	.opts = audit_opts,
 	.details =
-	    "Receipts and events form chains: each entry has the SHA-256 of the one before it, and\n"
-	    "the event that ends a run has that of the run's record. Changes of `pipeline` and firings\n"
-	    "of `watch` have a chain of the same sort. What was changed, removed or put in another order behind snap's back is named, with the exit code 12. Whoever may\n"
-	    "write to the store can compute all of it anew: keep the heads elsewhere and compare\n"
-	    "with --head. What is older than the oldest entry that is kept is only counted.\n",
+	    "Receipts and events form chains: each entry has the SHA-256 of the one before it, and the\n"
+	    "event that ends a run has the SHA-256 of the run's record. Changes of `pipeline` and firings\n"
+	    "of `watch` form a chain of the same sort. Entries that were changed, removed or reordered\n"
+	    "behind snap's back are named, with exit code 12. Anyone who can write to the store can\n"
+	    "compute all of it anew: keep the heads elsewhere and compare with --head. Entries older\n"
+	    "than the oldest one that is kept are only counted.\n",
 	.examples = "audit verify\naudit verify --json\n",
 	.run = audit_run,
 };

@@ -94,7 +94,8 @@ static int choose_compression(const struct export_args *args, enum engine_compre
 	else if (given && strcmp(given, "zstd") == 0)
 		*ret = ENGINE_ZSTD;
 	else if (given)
-		return err_set(err, -EINVAL, "--compress '%s' is none of none, gzip, zstd", given);
+		return err_set(err, -EINVAL,
+			       "option '--compress': '%s' is not one of none, gzip, zstd", given);
 	else if (args->oci || ends_with(args->tar, ".gz") || ends_with(args->tar, ".tgz"))
 		*ret = ENGINE_GZIP;
 	else

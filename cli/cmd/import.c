@@ -14,7 +14,7 @@ struct import_args {
 
 static const struct opt import_opts[] = {
 	OPT_STR('n', "name", "IMAGE", struct import_args, name,
-		"name of the image (default: that of the source)"),
+		"name of the image (default: the name of the source)"),
 	OPT_STR(0, "platform", "OS/ARCH", struct import_args, platform,
 		"of an OCI image for several (default: this machine's)"),
 	OPT_FLAG(0, "replace", struct import_args, replace,
@@ -97,8 +97,9 @@ const struct command cmd_import = {
 	    "FILE is a tar archive, plain or packed with gzip, zstd or xz; '-' reads one from standard\n"
 	    "input. DIR is an OCI image layout, as `skopeo copy ... oci:DIR:TAG` makes it; the digests of\n"
 	    "its layers are verified before anything is stored. An image is a state like a snapshot: clone\n"
-	    "it with `clone --from IMAGE`. Owners, devices and set-id bits are kept whoever imports it, and\n"
-	    "nothing is unpacked on a disk. An archive is parsed by a process that can do nothing else.\n",
+	    "it with `clone --from IMAGE`. It keeps owners, devices and set-id bits, whichever user\n"
+	    "imports it, and unpacks nothing to a disk. A process that can do nothing else parses the\n"
+	    "archive.\n",
 	.examples = "import debian-12.tar.zst\nimport layout:latest --name base\n"
 		    "import - --name rootfs\n",
 	.run = import_run,

@@ -40,7 +40,7 @@ static int find_language(const char *name, const struct language **ret, struct e
 	if (!name)
 		return err_set(err, -EINVAL, "option '--code' needs '--lang', one of %s",
 			       buf_str(&all));
-	return err_set(err, -EINVAL, "option '--lang': '%s' is none of %s", name, buf_str(&all));
+	return err_set(err, -EINVAL, "option '--lang': '%s' is not one of %s", name, buf_str(&all));
 }
 
 /* Standard input to its end. */

@@ -204,8 +204,8 @@ const struct command cmd_ui = {
 	.details =
 	    "Serves one page on this machine until ^C: snapshots, clones, runs, experiments, changes "
 	    "on their way and the store, live.  Prints the address; the token behind '#' lets the "
-	    "page in, and whoever has it can do what you can.  Buttons that change something show "
-	    "first what would happen.  GET /metrics answers as 'metrics' does.\n",
+	    "page in, and anyone who has it can do what you can.  Buttons that change something "
+	    "first show what would happen.  GET /metrics answers as 'metrics' does.\n",
 	.examples = "ui --read-only\nui --socket ~/.cache/snap-ui.sock\n",
 	.no_engine = true,
 	.run = ui_run,

@@ -18,12 +18,14 @@ int conflicts_read_ways(const char *on_conflict, const char *style, enum merge_o
 	while (style && look < ARRAY_LEN(styles) && strcmp(style, styles[look]) != 0)
 		look++;
 	if (way == ARRAY_LEN(ways))
-		return err_set(err, -EINVAL,
-			       "option '--conflict': '%s' is none of stop, ours, theirs, markers",
-			       on_conflict);
+		return err_set(
+		    err, -EINVAL,
+		    "option '--conflict': '%s' is not one of stop, ours, theirs, markers",
+		    on_conflict);
 	if (look == ARRAY_LEN(styles))
 		return err_set(err, -EINVAL,
-			       "option '--markers': '%s' is none of merge, diff3, zdiff3", style);
+			       "option '--markers': '%s' is not one of merge, diff3, zdiff3",
+			       style);
 	*ret = (enum merge_on_conflict)way;
 	*ret_style = (enum merge_style)look;
 	return 0;

@@ -114,7 +114,8 @@ static int add_pack(struct receiving *v, const char *hex, struct err *err)
 	if (r < 0)
 		return r;
 	if (!digest_equal(&of, &pack))
-		return err_set(err, -EBADMSG, "the index of pack %.80s is that of another", hex);
+		return err_set(err, -EBADMSG, "the index of pack %.80s belongs to another pack",
+			       hex);
 	pack_fd = open_incoming(v, &pack, "pack", err);
 	if (pack_fd < 0 && pack_fd != -ENOENT)
 		return pack_fd;

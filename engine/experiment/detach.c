@@ -49,7 +49,7 @@ static int began(struct work *w, struct err *err)
 
 	(void)w;
 	if (!tell(&word))
-		return err_set(err, -EPIPE, "who asked for it has gone");
+		return err_set(err, -EPIPE, "the command that started it has ended");
 	close(LINE_FD);
 	take_null(STDOUT_FILENO);
 	take_null(STDERR_FILENO);

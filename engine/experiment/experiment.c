@@ -166,7 +166,7 @@ int engine_experiment_score(struct engine_experiment *x, const char *text, struc
 	if (x->score == ENGINE_SCORE_COMMAND)
 		of = text;
 	if (x->score == ENGINE_SCORE_LINES && of)
-		return err_set(err, -EINVAL, "the score 'lines' is that of nothing else: '%s'", of);
+		return err_set(err, -EINVAL, "the score 'lines' takes no command: '%s'", of);
 	if ((x->score == ENGINE_SCORE_SIZE && !of) || (of && *of == '\0'))
 		return err_set(err, -EINVAL, "the score '%s' needs %s", text,
 			       x->score == ENGINE_SCORE_SIZE ? "a file: size:FILE" : "a command");

@@ -116,7 +116,8 @@ static int read_parts(struct reading *rd, struct yaml rule, char *parts[PARTS])
 		return yaml_error(rule, rd->name, rd->err,
 				  "a rule has name, paths, why and perhaps level");
 	if (parts[LEVEL] && !guard_level_parse(parts[LEVEL], &level))
-		return yaml_error(rule, rd->name, rd->err, "'level' is none of hold, warn, pass");
+		return yaml_error(rule, rd->name, rd->err,
+				  "'level' is not one of hold, warn, pass");
 	return add(rd, parts, level);
 }
 

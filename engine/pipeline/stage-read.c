@@ -155,7 +155,7 @@ static int read_approve(const struct reading *rd, struct yaml value, struct engi
 			s->approve = words[i];
 			return 0;
 		}
-	return complain(rd, "'approve' is none of never, policy, always");
+	return complain(rd, "'approve' is not one of never, policy, always");
 }
 
 static int read_time(const struct reading *rd, struct yaml value, uint64_t *ret)
@@ -287,7 +287,8 @@ static int read_stage(struct reading *rd, struct yaml at)
 	if (r >= 0 && !s->target && (s->soak_ms > 0 || s->n_health > 0))
 		return complain(rd, "a stage without a 'target' has nothing that could soak");
 	if (r >= 0 && s->n_health > 0 && s->soak_ms == 0)
-		return complain(rd, "'health' is checked during the 'soak', and there is none");
+		return complain(rd,
+				"'health' is checked during the 'soak', and the stage has none");
 	return r;
 }
 

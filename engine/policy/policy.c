@@ -177,7 +177,7 @@ static int fits(const struct asked *a, const struct rule *r, char because[BECAUS
 
 	because[0] = '\0';
 	if (!who_fits(a, r))
-		snprintf(because, BECAUSE_MAX, "'%.60s' is not one who may ask by it", a->who);
+		snprintf(because, BECAUSE_MAX, "its 'who' does not name '%.60s'", a->who);
 	else if (!time_fits(a, r))
 		snprintf(because, BECAUSE_MAX, "it is for %02d:%02d to %02d:%02d", r->from / 60,
 			 r->from % 60, r->until / 60, r->until % 60);

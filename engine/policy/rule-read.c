@@ -128,7 +128,7 @@ static int read_then(const struct reading *rd, struct yaml value, struct rule *r
 			r->then = a;
 			return 0;
 		}
-	return complain(rd, value, "'then' is none of land, approve, refuse");
+	return complain(rd, value, "'then' is not one of land, approve, refuse");
 }
 
 static int read_name(const struct reading *rd, struct yaml value, struct rule *r)

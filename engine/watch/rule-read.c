@@ -157,7 +157,7 @@ static int read_then(struct reading *rd, struct yaml value, struct engine_rule *
 				rule->then = t;
 			return 0;
 		}
-	return read_complain(rd, "'then' is none of report, keep, ship");
+	return read_complain(rd, "'then' is not one of report, keep, ship");
 }
 
 static int read_to(struct reading *rd, struct yaml value, struct engine_rule *rule)

@@ -186,7 +186,7 @@ static int write_holder(int fd, pid_t pid, uint64_t attempt, struct err *err)
 	const int n = snprintf(line, sizeof(line), LINE, (int)pid, attempt);
 	int r = fdio_pwrite(fd, line, (size_t)n, 0);
 
-	return r < 0 ? err_set(err, r, "writing down who does a ticket") : 0;
+	return r < 0 ? err_set(err, r, "recording which process has a ticket") : 0;
 }
 
 int tray_holder(const struct tray *t, const char *id, struct tray_holder *ret, struct err *err)

@@ -427,7 +427,7 @@ def a_person_says_hold_warn_or_pass(w):
     assert (rules["mine"], rules["look"], rules["tests"]) == ("pass", "warn", "hold"), rules
     assert rules["scripts"] == "warn" and rules["git"] == "hold", rules
     (config / "guard.yaml").write_text("- {name: x, paths: [y], why: z, level: never}")
-    w.snap("promote", "try").fails(2, "guard.yaml:1:4: 'level' is none of hold, warn, pass")
+    w.snap("promote", "try").fails(2, "guard.yaml:1:4: 'level' is not one of hold, warn, pass")
 
 
 if __name__ == "__main__":

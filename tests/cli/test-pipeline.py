@@ -462,9 +462,9 @@ def files_that_cannot_be_understood_let_nothing_ship(w: World):
     said = w.snap("ship", "try").ends(4)
     assert b"no stages are configured" in said.err, said.err
     for line, why in (("{target: .}", "a stage is a map with a 'name'"), ("{name: a, soak: 1h}", "nothing that could"),
-                      ("{name: a, target: x}", "absolute path"), ("{name: a, target: ., health: [x]}", "there is none"),
+                      ("{name: a, target: x}", "absolute path"), ("{name: a, target: ., health: [x]}", "the stage has none"),
                       ("{name: a, wrong: 1}", "a stage has name"), ("{name: 'a b'}", "letters"),
-                      ("{name: a, target: ., approve: maybe}", "none of never")):
+                      ("{name: a, target: ., approve: maybe}", "one of never")):
         stages(w, line)
         said = w.snap("ship", "try").ends(2)
         assert b"pipeline.yaml:2:" in said.err and why.encode() in said.err, (line, said.err)

@@ -269,7 +269,7 @@ def hours_and_numbers_are_held(w: World):
 def rules_that_cannot_be_understood_let_nothing_land(w: World):
     clone(w)
     for text, why in (("name: x\n", "this is a list of rules"), ("- then: land\n", "the rule has no 'name'"),
-                      ("- name: x\n", "has no 'then'"), ("- {name: x, then: maybe}\n", "none of land"),
+                      ("- name: x\n", "has no 'then'"), ("- {name: x, then: maybe}\n", "one of land"),
                       ("- {name: x, then: land, when: [lines<]}\n", "a number is needed"),
                       ("- {name: x, then: land, when: lines}\n", "one of =="),
                       ("- {name: x, then: land, hours: 25:00-26:00}\n", "such as 22:00-06:00"),

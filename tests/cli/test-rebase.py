@@ -146,7 +146,7 @@ def a_conflict_is_settled_as_asked(w):
         got = rebase(w, "--conflict", how, how)
         assert got["conflicts"][0]["settled"] is True, got
         assert (top / "README.md").read_text() == want, how
-    w.snap("rebase", "--conflict", "mine", "ours").fails(2, "none of stop, ours")
+    w.snap("rebase", "--conflict", "mine", "ours").fails(2, "one of stop, ours")
 
 
 @test

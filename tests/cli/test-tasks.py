@@ -71,7 +71,7 @@ def a_snippet_runs_and_is_in_the_record_and_in_no_file(w: World):
 
 @test
 def a_snippet_that_cannot_be_one_is_refused(w: World):
-    for args, text, why in ((["--lang", "cobol"], b"x", "'cobol' is none of bash, node"),
+    for args, text, why in ((["--lang", "cobol"], b"x", "'cobol' is not one of bash, node"),
                             ([], b"x", "'--code' needs '--lang'"), (["--lang", "sh"], b"", "is empty"),
                             (["--lang", "sh"], b"a\0b", "without a NUL"),
                             (["--lang", "sh"], b"x" * 131072, "at most 131071 bytes")):

@@ -316,7 +316,7 @@ def where_nobody_can_be_asked_nothing_is_run(w):
     w.snap("try", "--json", "--", "touch", "x").fails_json(2, "E_USAGE")
     w.snap("try", "--discard").fails(2, "'try' needs a command")
     w.snap("try", "--keep", "--discard", "--", "true").fails(2, "exclude each other")
-    w.snap("try", "--discard", "--conflict", "no", "--", "true").fails(2, "none of stop")
+    w.snap("try", "--discard", "--conflict", "no", "--", "true").fails(2, "one of stop")
     assert w.snap("runs", "--json").status in (0, 4)
 
 
