@@ -102,15 +102,13 @@ static enum field_kind kind_of(const struct field *f)
 
 static void set_list(struct json j, const struct field *f, const char *s)
 {
-	const char *at = s + f->at, *list = kind_of(f) == FIELD_ARRAY ? at : load_pointer(at);
-	const size_t n = load_count(f, s);
-	struct json array = json_set_array(j, f->key);
+	const char *at = s + f->at;
+	const void *list = kind_of(f) == FIELD_ARRAY ? at : load_pointer(at);
 
-	for (size_t i = 0; i < n; i++)
-		if (f->of)
-			fields_set(json_add_object(array), f->of, list + i * f->of->size);
-		else
-			json_add_name(array, load_pointer(list + i * sizeof(char *)));
+	if (f->of)
+		fields_set_list(j, f->key, f->of, list, load_count(f, s));
+	else
+		json_set_names(j, f->key, list, load_count(f, s));
 }
 
 static void set_field(struct json j, const struct field *f, const char *s)
@@ -168,6 +166,15 @@ void fields_set(struct json j, const struct fields *f, const void *from)
 {
 	for (size_t i = 0; i < f->n; i++)
 		set_field(j, &f->list[i], from);
+}
+
+void fields_set_list(struct json j, const char *key, const struct fields *f, const void *list,
+		     size_t n)
+{
+	const struct json array = json_set_array(j, key);
+
+	for (size_t i = 0; i < n; i++)
+		fields_set(json_add_object(array), f, (const char *)list + i * f->size);
 }
 
 /* --- reading ---------------------------------------------------------------------------- */

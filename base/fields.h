@@ -107,6 +107,10 @@ struct fields {
 
 void fields_set(struct json j, const struct fields *f, const void *from);
 
+/* An array of `n` such structs. */
+void fields_set_list(struct json j, const char *key, const struct fields *f, const void *list,
+		     size_t n);
+
 /*
  * The members of `to` that the table does not name stay as they are, and so do those that may be
  * missing and are.  -ENOMEM; what is wrong with the text is for json_end() to say.  In both cases fields_done() frees what was read.

@@ -45,9 +45,10 @@ static void set_score(struct json j, const struct engine_arm *arm)
 
 void experiments_set_arm(struct json j, const struct engine_arm *arm)
 {
-	const struct json checks = json_set_array(j, "checks");
-	const struct json warnings = json_set_array(j, "warnings");
+	struct json warnings;
 
+	fields_set_list(j, "checks", &engine_checked_fields, arm->checks, arm->n_checks);
+	warnings = json_set_array(j, "warnings");
 	json_set_name(j, "arm", arm->name);
 	json_set_name(j, "repeats", arm->group);
 	json_set_name(j, "command", arm->command);
@@ -67,14 +68,6 @@ void experiments_set_arm(struct json j, const struct engine_arm *arm)
 	json_set_uint(j, "max_mem", arm->max_mem);
 	out_json_id(j, "result", arm->result);
 	set_changed(j, arm);
-	for (size_t i = 0; i < arm->n_checks; i++) {
-		const struct json one = json_add_object(checks);
-
-		json_set_name(one, "cmd", arm->checks[i].command);
-		json_set_int(one, "exit_code", arm->checks[i].exit_code);
-		json_set_text(one, "run", arm->checks[i].run);
-		json_set_uint(one, "duration_ms", arm->checks[i].duration_ms);
-	}
 	set_score(j, arm);
 	for (size_t i = 0; i < arm->n_warnings; i++) {
 		const struct json one = json_add_object(warnings);

@@ -45,19 +45,6 @@ void promotions_set_warnings(struct json j, const struct engine_rolled_path *lis
 	}
 }
 
-static void set_checks(struct json j, const struct engine_promotion *p)
-{
-	struct json array = json_set_array(j, "checks"), at;
-
-	for (size_t i = 0; i < p->n_checks; i++) {
-		at = json_add_object(array);
-		json_set_name(at, "cmd", p->checks[i].command);
-		json_set_int(at, "exit_code", p->checks[i].exit_code);
-		json_set_text(at, "run", p->checks[i].run);
-		json_set_uint(at, "duration_ms", p->checks[i].duration_ms);
-	}
-}
-
 static void set_commits(struct json j, const struct engine_commits *c)
 {
 	struct json array = json_set_array(j, "git"), at;
@@ -94,7 +81,7 @@ void promotions_set_json(struct json j, const void *ctx)
 	promotions_set_warnings(j, p->warned, p->n_warned);
 	promotions_set_paths(j, "meanwhile", p->meanwhile, p->n_meanwhile, "why");
 	promotions_set_paths(j, "left", p->left, p->n_left, NULL);
-	set_checks(j, p);
+	fields_set_list(j, "checks", &engine_checked_fields, p->checks, p->n_checks);
 	if (p->git)
 		set_commits(j, &p->commits);
 	json_set_uint(j, "elapsed_ms", p->elapsed_ms);

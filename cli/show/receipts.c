@@ -16,8 +16,6 @@ static bool is_among(const char *id, const struct engine_snapshot *list, size_t 
 
 static void set_one(struct json j, const struct engine_receipt *r)
 {
-	struct json checks, at;
-
 	json_set_text(j, "receipt", r->id);
 	json_set_text(j, "kind", engine_receipt_kind_name(r->kind));
 	json_set_bool(j, "undone", r->undone);
@@ -32,14 +30,7 @@ static void set_one(struct json j, const struct engine_receipt *r)
 	out_json_id(j, "after", r->after);
 	out_json_id(j, "undoes", r->undoes);
 	json_set_text(j, "sha256", r->sha256);
-	checks = json_set_array(j, "checks");
-	for (size_t i = 0; i < r->n_checks; i++) {
-		at = json_add_object(checks);
-		json_set_name(at, "cmd", r->checks[i].command);
-		json_set_int(at, "exit_code", r->checks[i].exit_code);
-		json_set_text(at, "run", r->checks[i].run);
-		json_set_uint(at, "duration_ms", r->checks[i].duration_ms);
-	}
+	fields_set_list(j, "checks", &engine_checked_fields, r->checks, r->n_checks);
 }
 
 void receipts_set(struct json j, const struct engine_receipts *r,

@@ -10,6 +10,7 @@
 
 #include <stddef.h>
 
+#include "base/fields.h"
 #include "engine/api/engine.h"
 #include "engine/api/rollback.h"
 #include "engine/api/run.h"
@@ -94,6 +95,8 @@ struct engine_checked {
 	char run[ENGINE_RUN_ID_SIZE];
 	uint64_t duration_ms;
 };
+
+extern const struct fields engine_checked_fields; /* as receipts and JSON have it */
 
 /* Branches that came with git's own means. */
 struct engine_commits {

@@ -6,6 +6,15 @@
 #include "engine/api/rebase.h"
 #include "engine/api/receipts.h"
 
+#define CHECKED(kind, key, member) FIELD_AS(FIELD_##kind, struct engine_checked, key, member)
+static const struct field checked_list[] = {
+	CHECKED(NAME, "cmd", command),
+	CHECKED(INT, "exit_code", exit_code),
+	CHECKED(CHARS, "run", run),
+	CHECKED(UINT, "duration_ms", duration_ms),
+};
+const struct fields engine_checked_fields = FIELDS(struct engine_checked, checked_list);
+
 void engine_rolled_paths_free(struct engine_rolled_path *list, size_t n)
 {
 	for (size_t i = 0; i < n; i++) {

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/fields.h"
 #include "base/json.h"
 #include "base/vec.h"
 #include "engine/find/engine-i.h"
@@ -28,32 +29,17 @@ static void set_id(const struct catalog_id *id, char text[ENGINE_ID_SIZE])
 }
 
 /* {"checks":[...]}, as it was written when they had run. */
+static const struct field checks_list[] = { FIELD_LIST_OF(
+    FIELD_LIST, struct engine_receipt, "checks", checks, n_checks, &engine_checked_fields) };
+static const struct fields checks_fields = FIELDS(struct engine_receipt, checks_list);
+
 static int read_checks(const char *text, struct engine_receipt *ret, struct err *err)
 {
 	CLEANUP(json_done) struct json_doc doc = { 0 };
-	struct json root, list, at;
-	const char *run;
-	size_t n;
+	struct json root;
 	int r = json_parse(&doc, text, strlen(text), &root, err);
 
-	if (r < 0)
-		return r;
-	list = json_get_array(root, "checks");
-	n = json_length(list);
-	ret->checks = calloc(n + 1, sizeof(*ret->checks));
-	if (!ret->checks)
-		return err_nomem(err);
-	for (; ret->n_checks < n; ret->n_checks++) {
-		struct engine_checked *c = &ret->checks[ret->n_checks];
-
-		at = json_at_object(list, ret->n_checks);
-		c->command = json_get_name(at, "cmd");
-		c->exit_code = (int)json_get_int(at, "exit_code");
-		c->duration_ms = json_get_uint(at, "duration_ms");
-		run = json_get_text(at, "run");
-		snprintf(c->run, sizeof(c->run), "%s", run ? run : "");
-	}
-	return json_end(&doc, err);
+	return r < 0 ? r : fields_read(root, &checks_fields, ret, err);
 }
 
 static int fill(const struct receipt *r, struct engine_receipt *ret, struct err *err)

@@ -207,15 +207,8 @@ static int run_checks(struct engine *e, const struct engine_promote_options *o,
 static int checks_json(const struct engine_promotion *p, struct buf *out, struct err *err)
 {
 	CLEANUP(json_done) struct json_doc doc = { 0 };
-	struct json list = json_set_array(json_begin(&doc), "checks"), at;
 
-	for (size_t i = 0; i < p->n_checks; i++) {
-		at = json_add_object(list);
-		json_set_name(at, "cmd", p->checks[i].command);
-		json_set_int(at, "exit_code", p->checks[i].exit_code);
-		json_set_text(at, "run", p->checks[i].run);
-		json_set_uint(at, "duration_ms", p->checks[i].duration_ms);
-	}
+	fields_set_list(json_begin(&doc), "checks", &engine_checked_fields, p->checks, p->n_checks);
 	return json_append(&doc, out, err);
 }
 
