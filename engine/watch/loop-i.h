@@ -85,6 +85,12 @@ NODISCARD int loop_load_rules(struct loop *l, struct err *err);
 /* Look again at that time of engine_clock_ms(), or before. */
 void loop_wake_in(struct loop *l, uint64_t at_ms);
 
+/* The same by the clock that people set; 0: never. */
+void loop_wake_at(struct loop *l, int64_t at);
+
+/* Begin the actions that may begin, and hold back those that use too much. */
+NODISCARD int loop_look_at_firings(struct loop *l, int64_t now, struct err *err);
+
 /* Did it fail just now?  Then the loop wakes when it may be tried again. */
 bool loop_child_is_left_alone(struct loop *l, const char *what);
 void loop_child_leave_alone(struct loop *l, const char *what, bool busy);
