@@ -10,13 +10,11 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
-#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include "base/fdio.h"
 #include "base/hex.h"
 #include "base/path.h"
-#include "base/size.h"
 #include "base/strlist.h"
 #include "base/sys.h"
 #include "base/text.h"
@@ -210,24 +208,6 @@ static bool is_here(const struct fetching *f, const struct digest *pack, const c
 	struct stat st;
 
 	return fstatat(f->dir, fetching_file(pack, end, name), &st, AT_SYMLINK_NOFOLLOW) == 0;
-}
-
-int fetching_check_room(const struct fetching *f, int dir, uint64_t need, struct err *err)
-{
-	char needs[SIZE_TEXT_MAX], has[SIZE_TEXT_MAX];
-	struct statvfs fs;
-	uint64_t room;
-
-	if (fstatvfs(dir, &fs) < 0)
-		return err_sys(err, "looking for room in '%s'", f->e->store_path);
-	room = (uint64_t)fs.f_bavail * fs.f_frsize;
-	if (need <= room)
-		return 0;
-	return err_set(err, -ENOSPC,
-		       "'%s' of '%s' needs %s and the disk of the store has %s: "
-		       "No space left on device",
-		       f->target.name, f->target.url, size_format(need, needs),
-		       size_format(room, has));
 }
 
 static uint64_t bytes_to_come(const struct fetching *f, const struct coming *c)

@@ -1,6 +1,10 @@
 #include "engine/transfer/fetching-i.h"
 
+#include <errno.h>
+#include <sys/statvfs.h>
+
 #include "base/hex.h"
+#include "base/size.h"
 
 const char *fetching_file(const struct digest *d, const char *end, char name[PACK_NAME_SIZE])
 {
@@ -30,4 +34,22 @@ struct engine_receive_options fetching_options(const struct fetching *f, char ro
 		.tag = f->tag,
 		.watch = f->options->watch,
 	};
+}
+
+int fetching_check_room(const struct fetching *f, int dir, uint64_t need, struct err *err)
+{
+	char needs[SIZE_TEXT_MAX], has[SIZE_TEXT_MAX];
+	struct statvfs fs;
+	uint64_t room;
+
+	if (fstatvfs(dir, &fs) < 0)
+		return err_sys(err, "looking for room in '%s'", f->e->store_path);
+	room = (uint64_t)fs.f_bavail * fs.f_frsize;
+	if (need <= room)
+		return 0;
+	return err_set(err, -ENOSPC,
+		       "'%s' of '%s' needs %s and the disk of the store has %s: "
+		       "No space left on device",
+		       f->target.name, f->target.url, size_format(need, needs),
+		       size_format(room, has));
 }
