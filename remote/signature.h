@@ -1,5 +1,5 @@
 /*
- * signature.h - who vouches for what a name means: SSH signatures, made and checked by ssh-keygen.
+ * signature.h - who vouches for what a name means: SSH signatures (keygen.h) of manifests.
  *
  * Signed is a short text that names the repository, the name in it, the snapshot and every pack.  So a
  * signature fits one manifest under one name: a registry that moves it under another name, or changes
@@ -13,8 +13,6 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "remote/manifest.h"
-
-#define SIGNATURE_NAMESPACE "snapcow" /* as ssh-keygen -n and allowed_signers have it */
 
 /*
  * The repository's name in "REPOSITORY:NAME", without its host, so that a mirror's signatures fit: what
