@@ -91,6 +91,12 @@ const struct opt experiment_plan_opts[] = {
 		"with --on: credentials of NATS"),
 	OPT_FLAG(0, "insecure", struct experiment_args, insecure,
 		 "with --on: a server elsewhere may go without credentials or TLS"),
+	OPT_STR(0, "sign", "KEY", struct experiment_args, sign,
+		"with --on: SSH key that signs what is sent"),
+	OPT_FLAG(0, "require-signature", struct experiment_args, signed_only,
+		 "with --on: refuse results that nobody signed"),
+	OPT_STR(0, "allowed-signers", "FILE", struct experiment_args, signers,
+		"with --on: who may sign (default: see config.yaml)"),
 	OPT_STR(
 	    0, "html", "FILE", struct experiment_args, html,
 	    "write a page with arms, scores and diffs to FILE (- is stdout); also of show, wait"),
@@ -200,6 +206,19 @@ static int check_args(const struct invocation *inv, const char *file, struct err
 	return 0;
 }
 
+/* An option that means nothing without --on, or NULL. */
+static const char *only_on(const struct experiment_args *a)
+{
+	return a->remote        ? "remote"
+	       : a->creds       ? "creds"
+	       : a->insecure    ? "insecure"
+	       : a->label.n > 0 ? "label"
+	       : a->signed_only ? "require-signature"
+	       : a->signers     ? "allowed-signers"
+	       : a->sign        ? "sign"
+				: NULL;
+}
+
 /* Of what file and options say together. */
 static int check_plan(const struct experiment_args *a, const struct engine_experiment *x,
 		      struct err *err)
@@ -209,12 +228,8 @@ static int check_plan(const struct experiment_args *a, const struct engine_exper
 		return err_set(err, -EINVAL,
 			       "option '--stop-losers' needs '--score', and goes neither with "
 			       "'--repeat' nor with '--promote-all-compatible'");
-	if (!x->on.queue && (a->remote || a->creds || a->insecure || a->label.n > 0))
-		return err_set(err, -EINVAL, "option '--%s' needs '--on'",
-			       a->remote     ? "remote"
-			       : a->creds    ? "creds"
-			       : a->insecure ? "insecure"
-					     : "label");
+	if (!x->on.queue && only_on(a))
+		return err_set(err, -EINVAL, "option '--%s' needs '--on'", only_on(a));
 	if (x->repeat > 1 && x->promote != ENGINE_PROMOTE_NO_ARM)
 		return err_set(err, -EINVAL, "repetitions are not promoted: leave '--repeat' out");
 	if ((a->min || a->max) && x->score == ENGINE_SCORE_NONE)
@@ -294,9 +309,11 @@ static int read_texts(const struct experiment_args *a, struct engine_experiment 
 		const char *from;
 		char **to;
 	} texts[] = {
-		{ a->name, &x->name },      { a->from, &x->from },   { a->profile, &x->profile },
-		{ a->net, &x->net },        { a->on, &x->on.queue }, { a->remote, &x->on.remote },
-		{ a->creds, &x->on.creds },
+		{ a->name, &x->name },       { a->from, &x->from },
+		{ a->profile, &x->profile }, { a->net, &x->net },
+		{ a->on, &x->on.queue },     { a->remote, &x->on.remote },
+		{ a->creds, &x->on.creds },  { a->signers, &x->on.signers },
+		{ a->sign, &x->on.sign },
 	};
 	int r = a->score ? engine_experiment_score(x, a->score, err) : 0;
 
@@ -319,6 +336,7 @@ static void read_numbers(const struct experiment_args *a, struct engine_experime
 	take(a->first_pass ? 1 : a->stop_after, &x->stop_after);
 	x->stop_losers |= a->stop_losers;
 	x->on.insecure |= a->insecure;
+	x->on.signed_only |= a->signed_only;
 	take(a->mem, &x->limits.mem);
 	take(a->pids, &x->limits.pids);
 	take(a->time, &x->limits.time_ms);

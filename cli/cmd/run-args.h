@@ -9,12 +9,12 @@
 
 struct run_args {
 	const char *workdir, *profile, *cpus, *durability, *code, *lang, *on, *remote, *creds,
-	    *ticket, *path;
+	    *ticket, *path, *signers, *sign;
 	uint64_t mem, pids, time, disk, inodes, fsize, nofile, output, net_out, ttl, ask_time,
 	    deadline;
 	struct opt_list net, publish, ro, rw, hide, env, pass_env, secret, secret_for, tls_inspect,
 	    allow_missing, artifact, label;
-	bool tty, no_snapshot, keep, rm, detach, ask, root, lazy, insecure;
+	bool tty, no_snapshot, keep, rm, detach, ask, root, lazy, insecure, signed_only;
 };
 
 /* Of a struct that is, or begins with, struct run_args. */

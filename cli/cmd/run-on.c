@@ -107,6 +107,7 @@ static void set_on(struct json j, const struct engine_on *on, const char *clone)
 	json_set_name(j, "worker", on->worker);
 	json_set_name(j, "host", on->host);
 	json_set_text(j, "problem", on->problem);
+	json_set_name(j, "signer", on->signer);
 	json_set_uint(j, "attempt", on->attempt);
 	json_set_name(j, "pushed", on->pushed);
 	out_json_id(j, "snapshot", on->snapshot);
@@ -224,6 +225,8 @@ int run_on(struct invocation *inv, const struct engine_run_limits *limits, struc
 		.creds = args->creds,
 		.insecure = args->insecure,
 		.remote = args->remote,
+		.trust = { .required = args->signed_only, .signers = args->signers },
+		.sign = args->sign,
 		.state = inv->n_before > 0 ? inv->words[0] : NULL,
 		.profile = args->profile,
 		.limits = *limits,

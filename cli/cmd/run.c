@@ -38,6 +38,11 @@ static const struct opt run_opts[] = {
 	OPT_STR(0, "creds", "FILE", struct run_args, creds, "on: NATS credentials file"),
 	OPT_FLAG(0, "insecure", struct run_args, insecure,
 		 "on: allow a server elsewhere without credentials"),
+	OPT_STR(0, "sign", "KEY", struct run_args, sign, "on: SSH key that signs what is sent"),
+	OPT_FLAG(0, "require-signature", struct run_args, signed_only,
+		 "on: refuse a result that no allowed signer signed"),
+	OPT_STR(0, "allowed-signers", "FILE", struct run_args, signers,
+		"on: who may sign (default: see config.yaml)"),
 	OPT_END,
 };
 _Static_assert(sizeof(struct run_args) <= CMD_ARGS_MAX, "grow CMD_ARGS_MAX");
@@ -426,9 +431,13 @@ static int run_run(struct invocation *inv, struct err *err)
 
 	if (r < 0)
 		return r;
-	/* Without it, the command would run here. */
-	if (args->ticket && !args->on)
-		return err_set(err, -EINVAL, "option '--ticket' needs '--on'");
+	/* Without it, the command would run here, and nobody would look at a signature. */
+	if (!args->on && (args->ticket || args->signed_only || args->signers || args->sign))
+		return err_set(err, -EINVAL, "option '--%s' needs '--on'",
+			       args->ticket        ? "ticket"
+			       : args->signed_only ? "require-signature"
+			       : args->signers     ? "allowed-signers"
+						   : "sign");
 	if (args->on)
 		return go_on(inv, err);
 	r = run_root_read_profile(inv, err);

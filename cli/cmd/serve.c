@@ -6,7 +6,8 @@
 
 struct serve_args {
 	bool tickets;
-	struct opt_list profile, pass_env;
+	const char *sign, *identity;
+	struct opt_list profile, pass_env, encrypt_to;
 };
 _Static_assert(sizeof(struct serve_args) <= CMD_ARGS_MAX, "grow CMD_ARGS_MAX");
 
@@ -17,6 +18,11 @@ static const struct opt serve_opts[] = {
 		 "tickets: they may use this one; the first is for those that name none"),
 	OPT_LIST(0, "pass-env", "NAME", struct serve_args, pass_env,
 		 "tickets: they may ask for this variable"),
+	OPT_STR(0, "sign", "KEY", struct serve_args, sign, "tickets: SSH key that signs results"),
+	OPT_STR(0, "identity", "FILE", struct serve_args, identity,
+		"tickets: your key, if states are encrypted"),
+	OPT_LIST(0, "encrypt-to", "KEY", struct serve_args, encrypt_to,
+		 "tickets: for whom results are encrypted"),
 	OPT_END,
 };
 
@@ -29,6 +35,17 @@ static int print_json(const struct invocation *inv, struct err *err)
 	return json_print(&doc, inv->out, err);
 }
 
+/* An option that means nothing without --tickets, or NULL. */
+static const char *only_tickets(const struct serve_args *a)
+{
+	return a->profile.n > 0      ? "profile"
+	       : a->pass_env.n > 0   ? "pass-env"
+	       : a->sign             ? "sign"
+	       : a->identity         ? "identity"
+	       : a->encrypt_to.n > 0 ? "encrypt-to"
+				     : NULL;
+}
+
 static int serve_run(struct invocation *inv, struct err *err)
 {
 	const struct serve_args *args = inv->args;
@@ -38,6 +55,9 @@ static int serve_run(struct invocation *inv, struct err *err)
 		.tickets = args->tickets,
 		.profiles = { .items = args->profile.items, .n = args->profile.n },
 		.pass_env = { .items = args->pass_env.items, .n = args->pass_env.n },
+		.keys = { .sign = args->sign,
+			  .identity = args->identity,
+			  .encrypt_to = { args->encrypt_to.items, args->encrypt_to.n } },
 	};
 	int r;
 
@@ -49,9 +69,8 @@ static int serve_run(struct invocation *inv, struct err *err)
 			       "a terminal");
 	if (o.root && o.root[0] != '/')
 		return err_set(err, -EINVAL, "'%s' is no absolute path", o.root);
-	if (!o.tickets && (o.profiles.n > 0 || o.pass_env.n > 0))
-		return err_set(err, -EINVAL, "option '--%s' needs '--tickets'",
-			       o.profiles.n > 0 ? "profile" : "pass-env");
+	if (!o.tickets && only_tickets(args))
+		return err_set(err, -EINVAL, "option '--%s' needs '--tickets'", only_tickets(args));
 	r = engine_serve_ssh(&o, err);
 	return r < 0 ? r : CMD_OK;
 }

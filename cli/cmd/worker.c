@@ -10,8 +10,8 @@
 #define SHORT_TICKET 12
 
 struct worker_args {
-	const char *queue, *remote, *labels, *creds, *name, *ticket;
-	struct opt_list profile, pass_env;
+	const char *queue, *remote, *labels, *creds, *name, *ticket, *sign, *identity;
+	struct opt_list profile, pass_env, encrypt_to;
 	uint64_t jobs, lease, tickets, count;
 	bool once, insecure;
 };
@@ -27,6 +27,12 @@ static const struct opt worker_opts[] = {
 		 "profile that tickets may use; the first is the default"),
 	OPT_LIST(0, "pass-env", "NAME", struct worker_args, pass_env,
 		 "variable of this worker that tickets may use"),
+	OPT_STR(0, "sign", "KEY", struct worker_args, sign,
+		"SSH key that signs results, as of `push`"),
+	OPT_STR(0, "identity", "FILE", struct worker_args, identity,
+		"your key, if states are encrypted"),
+	OPT_LIST(0, "encrypt-to", "KEY", struct worker_args, encrypt_to,
+		 "for whom results are encrypted, as of `push`"),
 	OPT_STR(0, "creds", "FILE", struct worker_args, creds, "NATS credentials file"),
 	OPT_FLAG(0, "insecure", struct worker_args, insecure,
 		 "allow a server elsewhere without credentials"),
@@ -46,6 +52,13 @@ _Static_assert(sizeof(struct worker_args) <= CMD_ARGS_MAX, "grow CMD_ARGS_MAX");
 static struct engine_list list_of(const struct opt_list *l)
 {
 	return (struct engine_list){ .items = l->items, .n = l->n };
+}
+
+static struct engine_worker_keys keys_of(const struct worker_args *args)
+{
+	return (struct engine_worker_keys){ .sign = args->sign,
+					    .identity = args->identity,
+					    .encrypt_to = list_of(&args->encrypt_to) };
 }
 
 /* --- working ------------------------------------------------------------------------------ */
@@ -118,6 +131,7 @@ static int work(struct invocation *inv, struct err *err)
 		.name = args->name,
 		.profiles = list_of(&args->profile),
 		.pass_env = list_of(&args->pass_env),
+		.keys = keys_of(args),
 		.jobs = args->jobs,
 		.lease_ms = args->lease,
 		.tickets = args->tickets,
@@ -282,7 +296,8 @@ static int do_one(struct invocation *inv, struct err *err)
 	const struct worker_args *args = inv->args;
 	const struct engine_worker_job_options o = { .file = args->ticket,
 						     .profiles = list_of(&args->profile),
-						     .pass_env = list_of(&args->pass_env) };
+						     .pass_env = list_of(&args->pass_env),
+						     .keys = keys_of(args) };
 	int r;
 
 	if (args->queue || args->remote || args->labels)
@@ -326,9 +341,9 @@ const struct command cmd_worker = {
 	    "state, runs the command in a sandbox with a profile of this machine, and pushes what the\n"
 	    "command changed. A ticket can only narrow the profile. If a worker dies, another one gets\n"
 	    "its ticket, three times at most; each ticket has one result. On SIGTERM a worker finishes\n"
-	    "its tickets; on a second SIGTERM it hands them back to the queue. `status` lists the\n"
-	    "workers and what each one did. Jobs of `run --on slurm` start it with --ticket; you need\n"
-	    "not type that.\n",
+	    "its tickets; on a second SIGTERM it hands them back to the queue. With --sign, callers who\n"
+	    "give --allowed-signers know that a result is this worker's. `status` lists the workers and\n"
+	    "what each one did. Jobs of `run --on slurm` start it with --ticket; you need not type that.\n",
 	.examples = "worker --queue nats://127.0.0.1:4222 --remote origin --jobs 2\n"
 		    "worker --queue tls://queue.example.com --creds w.creds --remote hub\n"
 		    "worker status --queue nats://127.0.0.1:4222\n",

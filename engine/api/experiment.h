@@ -144,11 +144,14 @@ struct engine_sent {
 
 /* Where commands of arms run, if not here; checks and scores are always taken here. */
 struct engine_fleet {
-	char *queue;   /* owned, as is all else; NULL: here */
-	char *creds;   /* a file; NULL: none */
-	char *remote;  /* that states travel through; NULL: the only one that there is */
-	bool insecure; /* as of engine_on_options */
-	char **labels; /* that a worker must have */
+	char *queue;      /* owned, as is all else; NULL: here */
+	char *creds;      /* a file; NULL: none */
+	char *remote;     /* that states travel through; NULL: the only one that there is */
+	bool insecure;    /* as of engine_on_options */
+	bool signed_only; /* an allowed signer must have signed what comes back, */
+	char *signers;    /* as this file lists them; NULL: that of config.yaml, if it names one */
+	char *sign;       /* a key that signs what is sent; NULL: none */
+	char **labels;    /* that a worker must have */
 	size_t n_labels;
 	struct engine_sent *sent;
 	size_t n_sent;

@@ -169,6 +169,7 @@ struct engine_machine {
 	char *worker, *host;             /* owned; NULL: nobody has it yet */
 	uint64_t attempt;                /* 1: no other worker died over it */
 	bool lost;                       /* all that took it died */
+	bool distrusted;                 /* no allowed signer signed its result */
 	uint64_t received;               /* packed bytes that came here */
 	uint64_t worker_received, worker_sent;
 };

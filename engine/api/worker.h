@@ -17,6 +17,13 @@
 
 /* --- a worker ----------------------------------------------------------------------------- */
 
+/* Keys of whoever does tickets.  All zero: what config.yaml says of the remote, and nothing is signed. */
+struct engine_worker_keys {
+	const char *sign; /* signs results, and what they left; as of struct engine_push_options */
+	const char *identity;          /* reads states that are encrypted */
+	struct engine_list encrypt_to; /* may read what was made from them */
+};
+
 struct engine_worker_event {
 	const char *what;   /* "ready", "taken", "done", "again", "draining", "lost", "back" */
 	const char *ticket; /* NULL: of none */
@@ -35,7 +42,8 @@ struct engine_worker_options {
 	struct engine_list
 	    profiles; /* that tickets may name; the first is for those that name none */
 	struct engine_list pass_env; /* variables of ours that tickets may ask for */
-	uint64_t jobs;               /* at once; 0: 1 */
+	struct engine_worker_keys keys;
+	uint64_t jobs; /* at once; 0: 1 */
 	uint64_t
 	    lease_ms; /* after which a ticket goes elsewhere if its worker says nothing; 0: 30 s */
 	uint64_t tickets; /* end after so many; 0: any number */
@@ -59,7 +67,10 @@ struct engine_on_options {
 	const char *creds;
 	bool insecure;
 	const char *remote; /* NULL: the only one that there is */
-	const char *state;  /* as engine_push() has it */
+	/* Who may sign results; `as` is not used.  -ECANCELED if none of them did. */
+	struct engine_trust trust;
+	const char *sign;  /* a key to sign the state with, for workers that ask for it; NULL */
+	const char *state; /* as engine_push() has it */
 	const char *const *argv;
 	const char *profile; /* of the worker; NULL: its first */
 	struct engine_run_limits limits;
@@ -79,7 +90,8 @@ struct engine_on {
 	char *
 	    outcome; /* owned; "exit", "time", "refused", "expired", "cancelled", "failed", "lost" */
 	char *worker, *host, *problem, *limit; /* owned; may be NULL */
-	int code;                              /* what `snap run` exits with */
+	char *signer; /* owned; the principal who signed the result; NULL: none was asked for */
+	int code;     /* what `snap run` exits with */
 	uint64_t attempt, duration_ms, cpu_ms, max_rss;
 	uint64_t added, modified, deleted;
 	char *pushed;                  /* owned; the snapshot here that was sent */
@@ -112,6 +124,7 @@ struct engine_serve_ssh_options {
 	bool tickets;      /* run them, too */
 	/* Limits for tickets.  With a root, or one of these, a ticket may use no more than they name. */
 	struct engine_list profiles, pass_env;
+	struct engine_worker_keys keys;
 };
 
 /*
@@ -128,6 +141,7 @@ const char *engine_serve_protocol(void);
 struct engine_worker_job_options {
 	const char *file; /* DIR/ID.ticket, which `run --on slurm` has written */
 	struct engine_list profiles, pass_env; /* as of struct engine_serve_ssh_options */
+	struct engine_worker_keys keys;
 };
 
 /*

@@ -22,6 +22,8 @@ static struct on_place place_of(const struct engine_experiment *x)
 		.creds = x->on.creds,
 		.insecure = x->on.insecure,
 		.remote = x->on.remote,
+		.trust = { .required = x->on.signed_only, .signers = x->on.signers },
+		.sign = x->on.sign,
 		.labels = { .items = (const char *const *)x->on.labels, .n = x->on.n_labels },
 	};
 }
@@ -31,10 +33,20 @@ bool arm_is_elsewhere(const struct work *w, const struct engine_arm *arm)
 	return w->x->on.queue && arm->state == ENGINE_ARM_RUNNING;
 }
 
+/* Whoever resumes it may be elsewhere. */
+static int make_absolute(struct engine *e, char **file, struct err *err)
+{
+	AUTO_FREE char *path = *file ? path_clean(e->dir, *file) : NULL;
+
+	if (!*file)
+		return 0;
+	return path ? text_set(file, err, "%s", path) : err_nomem(err);
+}
+
 int arm_on_check(struct engine *e, struct engine_experiment *x, struct err *err)
 {
 	const struct on_place place = place_of(x);
-	AUTO_FREE char *remote = NULL, *creds = NULL;
+	AUTO_FREE char *remote = NULL;
 	int r;
 
 	if (!place.queue)
@@ -46,10 +58,11 @@ int arm_on_check(struct engine *e, struct engine_experiment *x, struct err *err)
 	r = on_place_check(e, &place, &remote, err);
 	if (r < 0)
 		return r;
-	if (x->on.creds) {
-		creds = path_clean(e->dir, x->on.creds);
-		r = creds ? text_set(&x->on.creds, err, "%s", creds) : err_nomem(err);
-	}
+	r = make_absolute(e, &x->on.creds, err);
+	if (r == 0)
+		r = make_absolute(e, &x->on.signers, err);
+	if (r == 0)
+		r = make_absolute(e, &x->on.sign, err);
 	return r < 0 ? r : text_set(&x->on.remote, err, "%s", remote);
 }
 

@@ -389,7 +389,8 @@ int arm_advance(struct work *w, struct engine_arm *arm, const struct engine_run 
 	if (run->state != ENGINE_RUN_REFUSED && arm_is_doubtful(w, arm, run))
 		return arm_try_again(w, arm, run->problem ? run->problem : "the run was lost", err);
 	if (run->state == ENGINE_RUN_REFUSED)
-		return err_set(err, -ENOTSUP, "arm '%s': %s", arm->name,
+		return err_set(err, run->machine.distrusted ? -ECANCELED : -ENOTSUP, "arm '%s': %s",
+			       arm->name,
 			       run->problem ? run->problem : "the sandbox could not be set up");
 	r = checks ? end_check(w, arm, run, err) : end_command(w, arm, run, err);
 	if (r < 0 && arm_is_death(r))

@@ -36,6 +36,9 @@ static const struct field fleet_list[] = {
 	F(NAME_OR_NULL, creds),
 	F(NAME_OR_NULL, remote),
 	F(BOOL, insecure),
+	F(BOOL, signed_only),
+	F(NAME_OR_NULL, signers),
+	F(NAME_OR_NULL, sign),
 	FIELD_LIST_OF(FIELD_NAMES, struct engine_fleet, "labels", labels, n_labels, NULL),
 	FIELD_LIST_OF(FIELD_LIST, struct engine_fleet, "sent", sent, n_sent, &sent_fields),
 };
@@ -168,16 +171,23 @@ static void upgrade_rounds(struct json arm)
 	}
 }
 
-/* Version 1 knew no other machines, and until version 2 no arm had others inside.  Depth: ENGINE_LEVELS_MAX. */
+/*
+ * Version 1 knew no other machines, until version 2 no arm had others inside, and until version 4 nobody asked for
+ * signatures.  Depth: ENGINE_LEVELS_MAX.
+ */
 static void upgrade_level(struct json j, uint64_t version, size_t level)
 {
 	static const struct engine_machine here;
 	static const struct engine_fleet none;
 	const struct json arms = json_get_array(j, "arms");
 
-	json_set_null(j, "waits_for");
+	if (version < 4)
+		json_set_null(j, "waits_for");
 	if (version < 2)
 		fields_set(json_set_object(j, "on"), &fleet_fields, &none);
+	json_set_bool(json_get_object(j, "on"), "signed_only", false);
+	json_set_null(json_get_object(j, "on"), "signers");
+	json_set_null(json_get_object(j, "on"), "sign");
 	for (size_t i = 0; i < json_length(arms); i++) {
 		const struct json arm = json_at_object(arms, i);
 		struct json inner;
@@ -185,7 +195,8 @@ static void upgrade_level(struct json j, uint64_t version, size_t level)
 		if (version < 2)
 			fields_set(json_set_object(arm, "machine"), &run_machine_fields, &here);
 		inner = version < 3 ? json_set_array(arm, "inner") : json_get_array(arm, "inner");
-		upgrade_rounds(arm);
+		if (version < 4)
+			upgrade_rounds(arm);
 		for (size_t k = 0; level + 1 < ENGINE_LEVELS_MAX && k < json_length(inner); k++)
 			upgrade_level(json_at_object(inner, k), version, level + 1);
 	}
@@ -199,7 +210,7 @@ static void upgrade(struct json j)
 static const struct docket_kind kind = {
 	.dir = EXPERIMENTS_DIR,
 	.noun = "experiment",
-	.version = 4,
+	.version = 5,
 	.fields = &experiment_fields,
 	.upgrade = upgrade,
 };

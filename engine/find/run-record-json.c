@@ -146,8 +146,15 @@ const struct fields run_limits_fields = FIELDS(struct engine_run_limits, limit_l
 
 #define M(kind, member) FIELD(FIELD_##kind, struct engine_machine, member)
 static const struct field machine_list[] = {
-	M(ID, ticket), M(NAME_OR_NULL, worker), M(NAME_OR_NULL, host),    M(UINT, attempt),
-	M(BOOL, lost), M(UINT, received),       M(UINT, worker_received), M(UINT, worker_sent),
+	M(ID, ticket),
+	M(NAME_OR_NULL, worker),
+	M(NAME_OR_NULL, host),
+	M(UINT, attempt),
+	M(BOOL, lost),
+	M(UINT, received),
+	M(UINT, worker_received),
+	M(UINT, worker_sent),
+	M(BOOL | FIELD_LATER, distrusted),
 };
 const struct fields run_machine_fields = FIELDS(struct engine_machine, machine_list);
 

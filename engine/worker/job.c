@@ -217,7 +217,8 @@ static int do_it(struct asked *a, struct err *err)
 int engine_worker_job(const struct engine_worker_job_options *options, struct err *err)
 {
 	const struct engine_serve_ssh_options rules = { .profiles = options->profiles,
-							.pass_env = options->pass_env };
+							.pass_env = options->pass_env,
+							.keys = options->keys };
 	CLEANUP(serve_done) struct serve v = { .options = &rules, .tray = TRAY_INIT };
 	CLEANUP(ticket_question_done) struct ticket_question q = { .mode = TICKET_RUN };
 	struct asked a = { .serve = &v, .question = &q };

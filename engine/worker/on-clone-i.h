@@ -3,7 +3,7 @@
  *
  * The ticket's id follows from its content: a caller that asks again, after a kill -9, finds the same
  * ticket, or its result.  Only a result from which nothing can be taken (cancelled, failed,
- * refused) is passed over, and the next turn is posted.
+ * refused, or not signed as it must be) is passed over, and the next turn is posted.
  */
 #pragma once
 
@@ -14,6 +14,8 @@ struct on_place {
 	const char *queue, *creds; /* queue: or a machine */
 	bool insecure;
 	const char *remote;
+	struct engine_trust trust; /* as of struct engine_on_options */
+	const char *sign;          /* the same */
 	struct engine_list labels;
 };
 

@@ -12,6 +12,7 @@
 #include "base/text.h"
 #include "engine/api/rollback.h"
 #include "engine/worker/on-i.h"
+#include "engine/worker/on-trust.h"
 #include "engine/worker/posted-i.h"
 
 #define PATIENCE_MS UINT64_C(120000) /* with a server that restarts */
@@ -90,7 +91,7 @@ static int prepare(struct errand *d, struct err *err)
 {
 	const struct engine_run_options *o = d->p->options;
 	int r = on_choose_remote(d->p->engine, d->on->place->queue, d->on->place->remote,
-				 &d->target, err);
+				 &d->on->place->trust, &d->target, err);
 
 	d->command.list = (char **)(uintptr_t)o->argv;
 	while (o->argv[d->command.n])
@@ -148,17 +149,29 @@ static bool is_usable(const struct result *res)
 	       strcmp(res->outcome, RESULT_LOST) == 0;
 }
 
+static int check_signer(struct errand *d, struct err *err)
+{
+	AUTO_FREE char *ignored = NULL;
+
+	return on_trust_check(d->p->engine, &d->target, &d->on->place->trust, d->id,
+			      &d->posted.result, &ignored, err);
+}
+
 /* The first ticket that has no result yet, or one that is of use. */
 static int choose_turn(struct errand *d, struct err *err)
 {
+	struct err why = { 0 };
 	int r;
 
 	for (; d->turn <= TURNS_MAX; d->turn++) {
 		r = write_ticket(d, err);
 		if (r == 0)
 			r = posted_find(&d->posted, d->id, &d->text, err);
-		if (r <= 0 || is_usable(&d->posted.result))
+		if (r <= 0)
 			return r;
+		r = is_usable(&d->posted.result) ? check_signer(d, &why) : -ECANCELED;
+		if (r != -ECANCELED)
+			return r < 0 ? err_set(err, r, "%s", why.msg) : 1;
 	}
 	return err_set(err, -ELOOP, "it was tried %d times: start another experiment", TURNS_MAX);
 }
@@ -229,7 +242,8 @@ static int fetch(struct errand *d, const char *tag, struct engine_fetched *ret, 
 {
 	const uint64_t began = engine_clock_ms();
 	AUTO_FREE char *from = NULL;
-	struct engine_fetch_options f = { .tag = tag,
+	struct engine_fetch_options f = { .trust = d->on->place->trust,
+					  .tag = tag,
 					  .manifest = d->posted.result.snapshot,
 					  .base_manifest = d->on->manifest,
 					  .base_snapshot = d->on->snapshot };
@@ -356,7 +370,9 @@ static int judge(struct errand *d, struct err *err)
 		run->state = ENGINE_RUN_LOST;
 		return 0;
 	}
-	return take(d, err);
+	r = check_signer(d, err);
+	run->machine.distrusted = r == -ECANCELED;
+	return r < 0 ? r : take(d, err);
 }
 
 static int perform(struct engine_performing *p, void *ctx, struct err *err)

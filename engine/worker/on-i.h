@@ -9,20 +9,22 @@
 
 /*
  * The remote that states travel through; `named` NULL: the only one that there is; with ssh:HOST a directory of
- * that machine, with slurm one that its nodes see.  -EINVAL if its signers exclude states that nobody signs.
+ * that machine, with slurm one that its nodes see.  -EINVAL if signatures are asked for and there is no list of signers.
  */
 NODISCARD int on_choose_remote(struct engine *e, const char *queue, const char *named,
-			       struct target *ret, struct err *err);
+			       const struct engine_trust *trust, struct target *ret,
+			       struct err *err);
 
 /* The directory that this machine and the nodes of Slurm see under the same path; owned. */
 NODISCARD int on_slurm_dir(char **ret, struct err *err);
 
 /*
  * Send a snapshot under the name that this project has there for tickets.  The name moves on, so only what
- * changed is sent; a ticket means the manifest, and not the name.
+ * changed is sent; a ticket means the manifest, and not the name.  `sign` is a key, or NULL.
  */
 NODISCARD int on_push(struct engine *e, const struct target *target, const char *snapshot,
-		      const struct engine_watch *watch, struct engine_pushed *ret, struct err *err);
+		      const char *sign, const struct engine_watch *watch, struct engine_pushed *ret,
+		      struct err *err);
 
 /* Of a result that was fetched: nobody needs its name in the remote any more.  Failures are warnings. */
 void on_forget(const struct target *target, const char *ticket, const char *manifest,

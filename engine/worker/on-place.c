@@ -10,9 +10,9 @@
 #include "base/hex.h"
 #include "base/log.h"
 #include "base/text.h"
-#include "engine/transfer/signers-i.h"
 #include "engine/worker/on-clone-i.h"
 #include "engine/worker/on-i.h"
+#include "engine/worker/on-trust.h"
 #include "remote/slurm.h"
 #include "remote/ssh.h"
 
@@ -22,19 +22,6 @@
 #define RENEW_MS       (UINT64_C(86400) * 1000) /* a week before `remote gc` removes it */
 
 /* --- the remote --------------------------------------------------------------------------- */
-
-/* Neither the state nor the result is signed: refuse before a worker runs for nothing. */
-static int check_signers(struct engine *e, const struct target *target, struct err *err)
-{
-	int r = signers_demanded(e, target, err);
-
-	return r <= 0
-		   ? r
-		   : err_set(err, -EINVAL,
-			     "remote.%s.signers in config.yaml asks for signatures, and results of "
-			     "workers are not signed: use another remote",
-			     target->remote);
-}
 
 static int find_only(struct engine *e, struct target *ret, struct err *err)
 {
@@ -89,15 +76,16 @@ static int find_shared(struct engine *e, struct target *ret, struct err *err)
 	return r < 0 ? r : target_find(e, url, ret, err);
 }
 
-int on_choose_remote(struct engine *e, const char *queue, const char *named, struct target *ret,
-		     struct err *err)
+int on_choose_remote(struct engine *e, const char *queue, const char *named,
+		     const struct engine_trust *trust, struct target *ret, struct err *err)
 {
 	int r = named                   ? target_find(e, named, ret, err)
 		: ssh_is_host(queue)    ? find_there(e, queue, ret, err)
 		: slurm_is_place(queue) ? find_shared(e, ret, err)
 					: find_only(e, ret, err);
 
-	return r < 0 ? r : check_signers(e, ret, err);
+	/* Before a worker runs for nothing. */
+	return r < 0 ? r : on_trust_find(e, ret, trust, err);
 }
 
 bool on_place_is_machine(const char *queue)
@@ -135,7 +123,7 @@ int on_place_check(struct engine *e, const struct on_place *place, char **ret_re
 				       "at most %d",
 				       place->labels.items[i], QUEUE_NAME_MAX);
 	if (r == 0)
-		r = on_choose_remote(e, place->queue, place->remote, &target, err);
+		r = on_choose_remote(e, place->queue, place->remote, &place->trust, &target, err);
 	return r < 0 ? r : text_set(ret_remote, err, "%s", target_remote(&target));
 }
 
@@ -163,12 +151,14 @@ static int choose_name(struct engine *e, const struct target *target, char **ret
 	return text_set(ret, err, "%s:queue-%.16s", target_remote(target), hex);
 }
 
-int on_push(struct engine *e, const struct target *target, const char *snapshot,
+int on_push(struct engine *e, const struct target *target, const char *snapshot, const char *sign,
 	    const struct engine_watch *watch, struct engine_pushed *ret, struct err *err)
 {
-	struct engine_push_options o = {
-		.state = snapshot, .force = true, .renew_ms = RENEW_MS, .watch = *watch
-	};
+	struct engine_push_options o = { .state = snapshot,
+					 .force = true,
+					 .renew_ms = RENEW_MS,
+					 .sign = sign,
+					 .watch = *watch };
 	AUTO_FREE char *to = NULL;
 	int r = choose_name(e, target, &to, err);
 
@@ -186,9 +176,9 @@ int on_place_send(struct engine *e, const struct on_place *place, const char *sn
 		  const struct engine_watch *watch, struct engine_pushed *ret, struct err *err)
 {
 	CLEANUP(target_done) struct target target = { 0 };
-	int r = on_choose_remote(e, place->queue, place->remote, &target, err);
+	int r = on_choose_remote(e, place->queue, place->remote, &place->trust, &target, err);
 
-	return r < 0 ? r : on_push(e, &target, snapshot, watch, ret, err);
+	return r < 0 ? r : on_push(e, &target, snapshot, place->sign, watch, ret, err);
 }
 
 int on_place_has(struct engine *e, const struct on_place *place, const char *manifest,
@@ -197,7 +187,7 @@ int on_place_has(struct engine *e, const struct on_place *place, const char *man
 	CLEANUP(target_done) struct target target = { 0 };
 	CLEANUP(depot_close_p) struct depot *d = NULL;
 	CLEANUP(buf_done) struct buf text = BUF_INIT;
-	int r = on_choose_remote(e, place->queue, place->remote, &target, err);
+	int r = on_choose_remote(e, place->queue, place->remote, &place->trust, &target, err);
 
 	if (r < 0)
 		return r;

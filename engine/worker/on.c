@@ -15,6 +15,7 @@
 #include "engine/api/worker.h"
 #include "engine/worker/on-i.h"
 #include "engine/worker/on-note.h"
+#include "engine/worker/on-trust.h"
 #include "engine/worker/posted-i.h"
 #include "remote/slurm.h"
 #include "remote/ssh.h"
@@ -28,6 +29,7 @@ void engine_on_done(struct engine_on *r)
 	free(r->host);
 	free(r->problem);
 	free(r->limit);
+	free(r->signer);
 	free(r->pushed);
 	free(r->tag);
 	buf_done(&r->out);
@@ -79,7 +81,7 @@ static int push(struct on *o, struct err *err)
 
 	if (r == 0)
 		r = on_push(o->e, &o->target, id[0] != '\0' ? id : o->options->state,
-			    &o->options->watch, &o->pushed, err);
+			    o->options->sign, &o->options->watch, &o->pushed, err);
 	if (r < 0)
 		return r;
 	o->to->sent = o->pushed.bytes_sent;
@@ -127,7 +129,8 @@ static int write_ticket(struct on *o, struct err *err)
 
 static int prepare(struct on *o, struct err *err)
 {
-	int r = on_choose_remote(o->e, o->options->queue, o->options->remote, &o->target, err);
+	int r = on_choose_remote(o->e, o->options->queue, o->options->remote, &o->options->trust,
+				 &o->target, err);
 
 	if (r == 0)
 		r = push(o, err);
@@ -167,7 +170,8 @@ static int take_up(struct on *o, struct err *err)
 	if (!is_same_command(&t.command, o->options->argv))
 		return err_set(err, -EINVAL, "ticket %.12s is of another command: '%.100s ...'", id,
 			       t.command.list[0]);
-	r = on_choose_remote(o->e, o->options->queue, t.remote, &o->target, err);
+	r = on_choose_remote(o->e, o->options->queue, t.remote, &o->options->trust, &o->target,
+			     err);
 	if (r < 0)
 		return r;
 	memcpy(o->to->ticket, id, sizeof(id));
@@ -230,7 +234,8 @@ static int fetch(struct on *o, struct err *err)
 {
 	CLEANUP(engine_fetched_done) struct engine_fetched got = { 0 };
 	AUTO_FREE char *from = NULL;
-	struct engine_fetch_options f = { .manifest = o->posted.result.snapshot,
+	struct engine_fetch_options f = { .trust = o->options->trust,
+					  .manifest = o->posted.result.snapshot,
 					  .base_manifest = o->pushed.manifest,
 					  .base_snapshot = o->pushed.state,
 					  .watch = o->options->watch };
@@ -284,6 +289,9 @@ static int go(struct on *o, struct err *err)
 	if (r == 0)
 		r = post(o, err);
 	(void)signals_end(&o->signals);
+	if (r == 0)
+		r = on_trust_check(o->e, &o->target, &o->options->trust, o->to->ticket,
+				   &o->posted.result, &o->to->signer, err);
 	if (r == 0 && o->posted.result.snapshot)
 		r = fetch(o, err);
 	if (r == 0)

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/sha256.h"
 #include "base/text.h"
@@ -13,6 +14,7 @@
 #include "engine/api/remote.h"
 #include "engine/find/engine-i.h"
 #include "engine/transfer/signers-i.h"
+#include "remote/keygen.h"
 
 #define SHORT_HEX   32 /* digits of a digest in names of ours */
 #define PUSH_TRIES  8
@@ -124,17 +126,18 @@ static int may_reuse(struct engine *e, const struct target *from, struct err *er
 }
 
 /* 1 if it was here, which is not looked at with `anew`. */
-static int fetch(struct engine *e, const char *remote, const struct ticket *t, bool anew,
-		 char id[ENGINE_ID_SIZE], struct result *res, struct err *err)
+static int fetch(struct engine *e, const struct perform_rules *rules, const struct ticket *t,
+		 bool anew, char id[ENGINE_ID_SIZE], struct result *res, struct err *err)
 {
 	CLEANUP(engine_fetched_done) struct engine_fetched got = { 0 };
 	CLEANUP(target_done) struct target target = { 0 };
 	AUTO_FREE char *from = NULL, *tag = NULL;
-	struct engine_fetch_options o = { .manifest = t->snapshot };
-	int r = text_set(&from, err, "%s:%s", remote, t->name);
+	struct engine_fetch_options o = { .manifest = t->snapshot,
+					  .identity = rules->keys.identity };
+	int r = text_set(&from, err, "%s:%s", rules->remote, t->name);
 
 	if (r == 0)
-		r = target_find(e, remote, &target, err);
+		r = target_find(e, rules->remote, &target, err);
 	if (r == 0)
 		r = make_tag(&target, t->snapshot, &tag, err);
 	if (r == 0 && !anew)
@@ -256,13 +259,19 @@ static int describe(struct result *res, const struct engine_run *run, const char
 
 /* --- what it left ------------------------------------------------------------------------- */
 
-static int push(struct engine *e, const char *remote, const struct ticket *t, const char *id,
-		const char *clone, struct result *res, struct err *err)
+static int push(struct engine *e, const struct perform_rules *rules, const struct ticket *t,
+		const char *id, const char *clone, struct result *res, struct err *err)
 {
 	CLEANUP(engine_pushed_done) struct engine_pushed pushed = { 0 };
 	AUTO_FREE char *to = NULL;
-	struct engine_push_options o = { .state = clone, .base = t->snapshot, .force = true };
-	int r = text_set(&to, err, "%s:result-%.*s", remote, SHORT_HEX, id);
+	struct engine_push_options o = { .state = clone,
+					 .base = t->snapshot,
+					 .force = true,
+					 .encrypt_to = rules->keys.encrypt_to.items,
+					 .n_encrypt_to = rules->keys.encrypt_to.n,
+					 .identity = rules->keys.identity,
+					 .sign = rules->keys.sign };
+	int r = text_set(&to, err, "%s:result-%.*s", rules->remote, SHORT_HEX, id);
 
 	if (r < 0)
 		return r;
@@ -316,20 +325,21 @@ static int end(struct result *res, const char *outcome, int code, const struct e
 	return r < 0 ? r : text_set(&res->problem, err, "%s", why->msg);
 }
 
-static int work(struct engine *e, const char *remote, const struct ticket *t, const char *profile,
-		const char *id, int out_fd, int err_fd, struct result *res, struct err *err)
+static int work(struct engine *e, const struct perform_rules *rules, const struct ticket *t,
+		const char *profile, const char *id, int out_fd, int err_fd, struct result *res,
+		struct err *err)
 {
 	CLEANUP(engine_waiting_free_p) struct engine_waiting *waits = NULL;
 	CLEANUP(engine_run_done) struct engine_run ran = { 0 };
 	char from[ENGINE_ID_SIZE];
-	int here = fetch(e, remote, t, false, from, res, err), r = here;
+	int here = fetch(e, rules, t, false, from, res, err), r = here;
 
 	if (r >= 0)
 		r = run(e, t, profile, from, out_fd, err_fd, &waits, &ran, err);
 	/* Another slot may have tidied it away before there was a clone of it. */
 	if (r == -ENOENT && here > 0) {
 		engine_run_done(&ran);
-		r = fetch(e, remote, t, true, from, res, err);
+		r = fetch(e, rules, t, true, from, res, err);
 		if (r >= 0)
 			r = run(e, t, profile, from, out_fd, err_fd, &waits, &ran, err);
 	}
@@ -340,7 +350,7 @@ static int work(struct engine *e, const char *remote, const struct ticket *t, co
 		return err_set(err, -EAGAIN, "cowfsd could not tell what the command changed");
 	r = describe(res, &ran, profile, err);
 	if (r == 0 && waits && ran.added + ran.modified + ran.deleted > 0)
-		r = push(e, remote, t, id, ran.clone, res, err);
+		r = push(e, rules, t, id, ran.clone, res, err);
 	if (r == 0 && waits)
 		r = engine_waiting_discard(waits, err);
 	return r;
@@ -357,7 +367,7 @@ int perform_ticket(struct engine *e, const struct perform_rules *rules, const st
 	r = check_rules(e, rules, t, &profile, &why);
 	if (r < 0)
 		return end(ret, RESULT_REFUSED, 125, &why, err);
-	r = work(e, rules->remote, t, profile, id, out_fd, err_fd, ret, &why);
+	r = work(e, rules, t, profile, id, out_fd, err_fd, ret, &why);
 	ret->ended = engine_now();
 	/* Of one that neither brought nor left anything there is nothing. */
 	if (ret->fetched > 0 || ret->snapshot)
@@ -387,6 +397,32 @@ static int describe_ticket(struct result *res, const struct perform_rules *rules
 	return r;
 }
 
+/* --- keys --------------------------------------------------------------------------------- */
+
+static int sign_result(struct result *res, const char *key, struct err *err)
+{
+	CLEANUP(buf_done) struct buf statement = BUF_INIT;
+	int r = result_statement(res, &statement, err);
+
+	return r < 0 ? r : keygen_sign(&statement, key, &res->signature, err);
+}
+
+int perform_check_keys(const struct engine_worker_keys *keys, struct err *err)
+{
+	CLEANUP(buf_done) struct buf nothing = BUF_INIT;
+	AUTO_FREE char *ignored = NULL;
+
+	if (keys->identity && access(keys->identity, R_OK) < 0)
+		return err_sys(err, "reading the key '%s'", keys->identity);
+	if (!keys->sign)
+		return 0;
+	if (access(keys->sign, R_OK) < 0)
+		return err_sys(err, "reading the key '%s'", keys->sign);
+	if (buf_append_str(&nothing, "snapcow nothing 1\n") < 0)
+		return err_nomem(err);
+	return keygen_sign(&nothing, keys->sign, &ignored, err);
+}
+
 int perform_text(const struct perform_config *c, const struct buf *text, int out_fd, int err_fd,
 		 struct result *ret, struct err *err)
 {
@@ -400,5 +436,7 @@ int perform_text(const struct perform_config *c, const struct buf *text, int out
 		r = engine_open(&options, &e, err);
 	if (r == 0)
 		r = describe_ticket(ret, c->rules, &t, ticket_id(text, id), err);
-	return r < 0 ? r : perform_ticket(e, c->rules, &t, id, out_fd, err_fd, ret, err);
+	if (r == 0)
+		r = perform_ticket(e, c->rules, &t, id, out_fd, err_fd, ret, err);
+	return r < 0 || !c->rules->keys.sign ? r : sign_result(ret, c->rules->keys.sign, err);
 }

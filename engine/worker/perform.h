@@ -3,6 +3,7 @@
  */
 #pragma once
 
+#include "engine/api/worker.h"
 #include "engine/worker/ticket.h"
 
 /* What a worker allows; a ticket can only narrow it. */
@@ -11,6 +12,7 @@ struct perform_rules {
 	const char *remote; /* as we name it: config.yaml counts */
 	const char *worker, *host;
 	struct engine_list profiles, pass_env;
+	struct engine_worker_keys keys;
 	bool any; /* whoever asks may log in here: tickets name any profile and any variable */
 };
 
@@ -21,6 +23,9 @@ struct perform_rules {
 NODISCARD int perform_ticket(struct engine *e, const struct perform_rules *rules,
 			     const struct ticket *t, const char *id, int out_fd, int err_fd,
 			     struct result *ret, struct err *err);
+
+/* Can the keys be used?  Signs a text that says nothing, so that no ticket runs for nothing. */
+NODISCARD int perform_check_keys(const struct engine_worker_keys *keys, struct err *err);
 
 struct perform_config {
 	const char *store, *dir; /* dir: of the project that all tickets' states belong to */

@@ -67,6 +67,7 @@ static int perform(struct asked *a, uint64_t attempt, struct err *err)
 		.host = a->serve->host,
 		.profiles = o->profiles.n > 0 ? o->profiles : (struct engine_list){ by_itself, 1 },
 		.pass_env = o->pass_env,
+		.keys = o->keys,
 		.any = !o->root && o->profiles.n == 0 && o->pass_env.n == 0,
 	};
 	const struct perform_config config = { .store = a->serve->store,

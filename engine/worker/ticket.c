@@ -15,6 +15,7 @@
 #define RESULT_SCHEMA "snapcow.result/1"
 #define NONCE_LEN     32
 #define NAME_LEN_MAX  200
+#define SIGNATURE_MAX ((size_t)16 << 10)
 
 static const char hex_digits[] = "0123456789abcdef";
 
@@ -71,6 +72,7 @@ static const struct field result_fields[] = {
 	FIELD(FIELD_UINT, struct result, skipped),
 	FIELD(FIELD_UINT, struct result, out),
 	FIELD(FIELD_UINT, struct result, err),
+	FIELD(FIELD_TEXT_OR_NULL, struct result, signature),
 };
 static const struct fields result_table = FIELDS(struct result, result_fields);
 
@@ -285,6 +287,17 @@ static bool is_outcome(const char *text)
 	return false;
 }
 
+/* As ssh-keygen writes one: lines of ASCII. */
+static bool is_signature(const char *text)
+{
+	if (strlen(text) > SIGNATURE_MAX)
+		return false;
+	for (; *text != '\0'; text++)
+		if (*text != '\n' && (*text < ' ' || *text > '~'))
+			return false;
+	return true;
+}
+
 static int check_result(const struct result *r, struct err *err)
 {
 	const char *const shown[] = { r->worker, r->host,    r->experiment, r->arm,
@@ -305,6 +318,8 @@ static int check_result(const struct result *r, struct err *err)
 	for (size_t i = 0; i < ARRAY_LEN(shown); i++)
 		if (shown[i] && !ticket_is_shown(shown[i]))
 			return wrong(err, "worker");
+	if (r->signature && !is_signature(r->signature))
+		return wrong(err, "signature");
 	return 0;
 }
 
@@ -336,4 +351,25 @@ int result_decode(const struct buf *text, struct result *ret, struct err *err)
 	*ret = res;
 	res = (struct result){ 0 };
 	return 0;
+}
+
+int result_statement(const struct result *r, struct buf *out, struct err *err)
+{
+	CLEANUP(buf_done) struct buf text = BUF_INIT;
+	char hex[DIGEST_TEXT_SIZE];
+	struct result known = *r;
+	struct digest all;
+	int x;
+
+	known.attempt = known.out = known.err = 0;
+	known.signature = NULL;
+	x = result_encode(&known, &text, err);
+	if (x < 0)
+		return x;
+	all = digest_of(text.data, text.len);
+	buf_reset(out);
+	return buf_printf(out, "snapcow result 1\nticket %s\ntext %s\n", r->ticket,
+			  digest_text(&all, hex)) < 0
+		   ? err_nomem(err)
+		   : 0;
 }

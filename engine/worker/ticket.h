@@ -71,8 +71,15 @@ struct result {
 	uint64_t added, modified, deleted;
 	uint64_t fetched, pushed, skipped; /* packed bytes; skipped: that the depot had */
 	uint64_t out, err;                 /* bytes of output */
+	char *signature; /* owned; of result_statement(), armoured; NULL: nobody signed it */
 };
 
 void result_done(struct result *r);
 NODISCARD int result_encode(const struct result *r, struct buf *out, struct err *err);
 NODISCARD int result_decode(const struct buf *text, struct result *ret, struct err *err);
+
+/*
+ * What a worker signs: all of the result but how often it was tried and how much was printed, which the process that
+ * ran the command does not know.  Replaces `out`.
+ */
+NODISCARD int result_statement(const struct result *r, struct buf *out, struct err *err);

@@ -91,10 +91,13 @@ static int prepare(struct worker *w, struct err *err)
 					   .worker = w->name,
 					   .host = w->host,
 					   .profiles = o->profiles,
-					   .pass_env = o->pass_env };
+					   .pass_env = o->pass_env,
+					   .keys = o->keys };
 	if (w->rules.profiles.n == 0)
 		w->rules.profiles = (struct engine_list){ by_itself, 1 };
-	return r < 0 ? r : check_profiles(w, err);
+	if (r == 0)
+		r = check_profiles(w, err);
+	return r < 0 ? r : perform_check_keys(&w->rules.keys, err);
 }
 
 int engine_worker(struct engine *e, const struct engine_worker_options *options, struct err *err)

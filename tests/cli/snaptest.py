@@ -222,7 +222,7 @@ def help_lines(command):
         "bisect": 28,
         "clone": 36,
         "diff": 28,
-        "experiment": 118,
+        "experiment": 126,
         "export": 30,
         "fetch": 29,
         "import": 29,
@@ -235,12 +235,13 @@ def help_lines(command):
         "remote": 38,
         "resolve": 30,
         "rollback": 32,
-        "run": 107,
+        "run": 111,
+        "serve": 26,
         "ship": 28,
         "snapshot": 28,
         "try": 93,
         "watch": 32,
-        "worker": 38,
+        "worker": 44,
     }.get(command, 24)
 
 

@@ -172,4 +172,25 @@ TEST(a_result_comes_back_as_it_was_and_lies_about_no_code)
 	CHECK_EQ(result_encode(&from, &text, &err), -EINVAL);
 }
 
+TEST(what_is_signed_of_a_result_leaves_out_what_its_maker_does_not_know)
+{
+	CLEANUP(buf_done) struct buf first = BUF_INIT, again = BUF_INIT;
+	struct result from = { .ticket = S(HEX), .outcome = S(RESULT_EXIT), .worker = S("w") };
+	struct err err = { 0 };
+
+	CHECK_OK(result_statement(&from, &first, &err), &err);
+	CHECK(strstr(buf_str(&first), "snapcow result 1\nticket " HEX "\ntext sha256:") ==
+	      buf_str(&first));
+	from.attempt = 2;
+	from.out = from.err = 7;
+	from.signature = S("-----BEGIN SSH SIGNATURE-----\n");
+	CHECK_OK(result_statement(&from, &again, &err), &err);
+	CHECK(strcmp(buf_str(&first), buf_str(&again)) == 0);
+	from.code = 1;
+	CHECK_OK(result_statement(&from, &again, &err), &err);
+	CHECK(strcmp(buf_str(&first), buf_str(&again)) != 0);
+	from.signature = S("\033[31m");
+	CHECK_EQ(result_encode(&from, &again, &err), -EINVAL);
+}
+
 TEST_MAIN("ticket")
