@@ -1,6 +1,6 @@
 /*
  * audit-i.h - the parts of an audit: chains of lines (audit-log.c), what events say of runs
- * (audit-runs.c), and what is said of changes and firings (audit-records.c).
+ * (audit-runs.c), what is said of changes and firings (audit-records.c), and who signed it (audit-signature.c).
  */
 #pragma once
 
@@ -18,7 +18,7 @@ struct auditing {
 	struct audit_problem *problems; /* owned; told at the end, when no lock is held any more */
 	size_t n_problems, cap;
 	struct engine_audit *result;
-	const char *const *heads;
+	const char **heads; /* owned; of borrowed digests */
 	size_t n_heads;
 	bool *found; /* owned; for each head */
 };
@@ -58,3 +58,7 @@ NODISCARD int audit_runs_check(struct audit_runs *r, struct err *err);
 
 /* Changes and firings, by the log of records. */
 NODISCARD int audit_records_check(struct auditing *a, struct err *err);
+
+/* 1 and the newest signature of one of the signers; without one, 0 and a problem. */
+NODISCARD int audit_signature_find(struct auditing *a, const char *signers,
+				   struct engine_audit_signature *ret, struct err *err);

@@ -75,6 +75,8 @@ static void auditing_done(struct auditing *a)
 		free(a->problems[i].problem);
 	}
 	free(a->problems);
+	free(a->heads);
+	free(a->found);
 }
 
 /* Whoever prints them may wait for a reader, and nobody else has to wait for that. */
@@ -90,27 +92,71 @@ static int tell_problems(const struct auditing *a, engine_audit_fn fn, void *ctx
 	return r;
 }
 
-int engine_audit_verify(struct engine *e, const char *const *heads, size_t n_heads,
+/* --- heads that must be in a chain -------------------------------------------------------- */
+
+/* Those that were named, and behind them those that somebody signed. */
+static int choose_heads(struct auditing *a, const struct engine_audit_options *o, struct err *err)
+{
+	const struct engine_audit_signature *s = &a->result->signature;
+	const char *const digests[] = { s->receipts.digest, s->events.digest, s->records.digest };
+	const char **heads = calloc(o->n_heads + ARRAY_LEN(digests), sizeof(*heads));
+
+	a->heads = heads;
+	a->found = calloc(o->n_heads + ARRAY_LEN(digests), sizeof(*a->found));
+	if (!heads || !a->found)
+		return err_nomem(err);
+	for (size_t i = 0; i < o->n_heads; i++)
+		heads[a->n_heads++] = o->heads[i];
+	for (size_t i = 0; a->result->is_signed && i < ARRAY_LEN(digests); i++)
+		if (*digests[i] != '\0')
+			heads[a->n_heads++] = digests[i];
+	return 0;
+}
+
+static const char *chain_of(const struct engine_audit_signature *s, const char *digest)
+{
+	return digest == s->receipts.digest ? "receipts"
+	       : digest == s->events.digest ? "events"
+					    : "records";
+}
+
+static int check_heads(struct auditing *a, size_t n_named, struct err *err)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < a->n_heads && r >= 0; i++) {
+		if (a->found[i])
+			continue;
+		r = i < n_named ? audit_complain(a, "head", a->heads[i],
+						 "no chain has it: all were written anew", err)
+				: audit_complain(a, "signature",
+						 chain_of(&a->result->signature, a->heads[i]),
+						 "what was signed is not in the chain: it was "
+						 "written anew, or is no longer kept",
+						 err);
+	}
+	return r;
+}
+
+int engine_audit_verify(struct engine *e, const struct engine_audit_options *options,
 			engine_audit_fn fn, void *ctx, struct engine_audit *ret, struct err *err)
 {
-	AUTO_FREE bool *found = calloc(n_heads + 1, sizeof(*found));
-	CLEANUP(auditing_done) struct auditing a = {
-		.engine = e, .result = ret, .heads = heads, .n_heads = n_heads, .found = found
-	};
-	int r;
+	CLEANUP(auditing_done) struct auditing a = { .engine = e, .result = ret };
+	int r = 0;
 
 	*ret = (struct engine_audit){ 0 };
-	if (!found)
-		return err_nomem(err);
-	r = check_receipts(&a, err);
-	if (r < 0)
-		return r;
-	r = check_events(&a, err);
+	if (options->signers)
+		r = audit_signature_find(&a, options->signers, &ret->signature, err);
+	ret->is_signed = r > 0;
+	if (r >= 0)
+		r = choose_heads(&a, options, err);
+	if (r >= 0)
+		r = check_receipts(&a, err);
+	if (r >= 0)
+		r = check_events(&a, err);
 	if (r >= 0)
 		r = audit_records_check(&a, err);
-	for (size_t i = 0; i < n_heads && r >= 0; i++)
-		if (!found[i])
-			r = audit_complain(&a, "head", heads[i],
-					   "no chain has it: all were written anew", err);
+	if (r >= 0)
+		r = check_heads(&a, options->n_heads, err);
 	return r < 0 ? r : tell_problems(&a, fn, ctx, err);
 }

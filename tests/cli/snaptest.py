@@ -219,6 +219,7 @@ def help_lines(command):
         "agents": 36,
         "approve": 26,
         "artifact": 32,
+        "audit": 26,
         "bisect": 28,
         "clone": 36,
         "diff": 28,

@@ -4,12 +4,13 @@ import fcntl
 import hashlib
 import json
 import os
+import shutil
 import sqlite3
 import subprocess
 import sys
 
 from runtest import until
-from snaptest import SNAP, World, main, needs_fuse, test
+from snaptest import SNAP, Skip, World, main, needs_fuse, test
 from watchtest import once, rules, stages
 
 
@@ -349,6 +350,134 @@ def an_audit_waits_for_a_writer_and_complains_of_nothing_that_is_half_written(w:
         os.close(lock)
     out, _ = child.communicate(timeout=60)
     assert child.returncode == 0, out
+
+
+def keys(w):
+    """Of two people, and a list that allows one of them."""
+    if not shutil.which("ssh-keygen"):
+        raise Skip("ssh-keygen is missing")
+    for who in ("anna", "eve"):
+        subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", who, "-f", w.top / who], check=True)
+    allowed = w.top / "allowed"
+    allowed.write_text(f'anna@example.org namespaces="snapcow" {(w.top / "anna.pub").read_text()}')
+    return "--allowed-signers", str(allowed)
+
+
+def sign(w, who="anna", status=0):
+    return w.snap("audit", "sign", "--json", "--key", w.top / who).json("snap.audit/1", "signature", status=status)
+
+
+@test
+def what_somebody_signed_is_vouched_for_however_much_is_added(w: World):
+    signers = keys(w)
+    work(w)
+    signed = sign(w)
+    one = signed["signature"]
+    assert one["signer"] is None and one["event_head"] == signed["event_head"] and one["record_head"] is None, one
+    got = verify(w, *signers)["signature"]
+    assert got == {**one, "signer": "anna@example.org"}, got
+    assert verify(w)["signature"] is None
+    w.ok("clone", "-n", "more")
+    w.ok("run", "more", "--", "sh", "-c", "echo more > more")
+    w.ok("promote", "more", "--yes")
+    w.stop()
+    later = verify(w, *signers)
+    assert later["signature"] == got and later["receipt_head"]["number"] > got["receipt_head"]["number"], later
+    text = w.ok("audit", "verify", *signers).out.decode()
+    numbers = f"receipts {got['receipt_head']['number']} of {later['receipt_head']['number']}"
+    assert "signed by anna@example.org at " in text and numbers in text, text
+    # Another signer's word does not hide that of an allowed one.
+    sign(w, "eve")
+    assert verify(w, *signers)["signature"] == got
+    for _ in range(17):
+        sign(w)
+    assert len(list((w.store / "audit").iterdir())) == 16
+    assert verify(w, *signers)["signature"]["event_head"] == later["event_head"]
+
+
+def rewrite_events(w):
+    """Change the first event and compute the chain anew, as whoever may write to the store can."""
+    path, = event_files(w)
+    lines, prev = [], ""
+    for event in map(json.loads, path.read_text().splitlines()):
+        event.update(prev=prev, **({} if lines else {"kind": "forged"}))
+        lines.append(json.dumps(event, separators=(",", ":")) + "\n")
+        prev = hashlib.sha256(lines[-1].encode()).hexdigest()
+    path.write_text("".join(lines))
+    head = w.store / "events" / "head"
+    words = head.read_text().split()
+    words[[i for i, word in enumerate(words) if len(word) == 64][0]] = prev
+    head.write_text(" ".join(words) + "\n")
+
+
+@test
+def a_chain_that_was_written_anew_fits_no_signature(w: World):
+    signers = keys(w)
+    work(w)
+    assert problems(w, *signers) == [("signature", "-", "nobody signed what is recorded")]
+    sign(w, "eve")
+    (kind, _, why), = problems(w, *signers)
+    assert kind == "signature" and "does not list the key that signed it" in why, why
+    sign(w)
+    verify(w, *signers)
+    rewrite_events(w)
+    verify(w)
+    anew = "what was signed is not in the chain: it was written anew, or is no longer kept"
+    assert problems(w, *signers) == [("signature", "events", anew)]
+    # All receipts, with their chain: as if there had never been one.
+    assert change_rows(w, "DELETE FROM ref WHERE kind IN (5, 9)") > 0
+    assert verify(w)["receipts"] == 0
+    assert problems(w, *signers) == [("signature", "receipts", anew), ("signature", "events", anew)]
+    # Without the newest signature, the older one of nobody who counts is left.
+    max((w.store / "audit").iterdir()).unlink()
+    (kind, _, why), = problems(w, *signers)
+    assert kind == "signature" and "does not list the key that signed it" in why, why
+
+
+@test
+def a_signature_that_was_changed_counts_no_more(w: World):
+    signers = keys(w)
+    work(w)
+    one = sign(w)["signature"]
+    file = w.store / "audit" / one["file"]
+    text = file.read_text()
+    for lie in (text.replace(one["event_head"]["digest"], "0" * 64), text.replace("records 0 -", "records 1 -"),
+                text.replace("records 0 -", "records 0  -"), text.replace("snapcow audit 1", "snapcow audit 2"),
+                text[:len(text) // 2], "", "\0" * 100_000):
+        assert lie != text
+        file.write_text(lie)
+        found = problems(w, *signers)
+        assert [p[:2] for p in found] == [("signature", one["file"])], (lie[:300], found)
+    file.write_text(text)
+    verify(w, *signers)
+    file.rename(file.with_name("7" + one["file"][1:]))
+    assert "it is no signature" in problems(w, *signers)[0][2]
+
+
+@test
+def what_was_changed_is_not_signed(w: World):
+    signers = keys(w)
+    work(w)
+    assert change_rows(w, "DELETE FROM ref WHERE kind = 9 AND name = ?", b"0000000000000002") == 1
+    got = sign(w, status=12)
+    assert got["problems"] and got["signature"] is None and not (w.store / "audit").exists(), got
+    w.snap("audit", "sign").fails(2, "needs --key")
+    w.snap("audit", "sign", "--key", w.top / "anna", *signers).fails(2, "is for 'audit verify'")
+    w.snap("audit", "verify", "--key", w.top / "anna").fails(2, "is for 'audit sign'")
+    w.snap("audit", "verify", "--allowed-signers", w.top / "nowhere").fails(4, "nowhere")
+    w.snap("audit", "what").fails(2, "audit sign")
+
+
+@test
+def a_key_that_cannot_sign_leaves_no_file(w: World):
+    keys(w)
+    work(w)
+    w.snap("audit", "sign", "--key", w.top / "nobody").fails(4, "nobody")
+    (w.top / "broken").write_text("no key\n")
+    w.snap("audit", "sign", "--key", w.top / "broken").fails(1, "signing with")
+    (w.top / "bin").mkdir()
+    w.snap("audit", "sign", "--key", w.top / "anna", env={"PATH": str(w.top / "bin")}).fails(13, "ssh-keygen")
+    assert not (w.store / "audit").exists()
 
 
 if __name__ == "__main__":
