@@ -3,7 +3,6 @@
 
 import json
 import os
-import pwd
 import signal
 import struct
 import subprocess
@@ -17,7 +16,7 @@ sys.path.append(str(Path(__file__).resolve().parents[1] / "live"))
 
 import livetest  # noqa: E402  (found through the line above)
 from snaptest import SNAP, Skip, needs_fuse, test  # noqa: E402
-from sshtest import Sshd, StandIn  # noqa: E402
+from sshtest import Sshd, StandIn, by_sshd  # noqa: E402
 
 PATIENCE = 60  # seconds for what takes one
 
@@ -102,13 +101,6 @@ class SmallDisk:
 
     def __exit__(self, *_):
         subprocess.run(["umount", "-l", self.dir], check=False)
-
-
-def by_sshd(w, command=None):
-    me = pwd.getpwuid(os.geteuid()) if os.geteuid() in (p.pw_uid for p in pwd.getpwall()) else None
-    if not me or me.pw_shell.endswith(("nologin", "false")):
-        raise Skip("this user cannot log in")
-    return Sshd(w, command)
 
 
 def wait_for(what, seconds=PATIENCE):

@@ -2,7 +2,6 @@
 """clone REMOTE/NAME through docker's registry: names first, bytes by range requests, and a network that fails."""
 
 import encodings.idna  # noqa: F401  (an ordinary user may not find it any more)
-import random
 import sys
 import time
 from pathlib import Path
@@ -11,90 +10,28 @@ from remotetest import needs  # finds the modules below
 
 sys.path.append(str(Path(__file__).resolve().parents[1] / "live"))
 
-import livetest  # noqa: E402  (found through the line above)
+import lazytest  # noqa: E402  (found through the line above)
+import livetest  # noqa: E402
+from lazytest import reads_as_eio, try_read, until  # noqa: E402
 from servers import Fault, Proxy, Registry  # noqa: E402
-from snaptest import needs_fuse, test  # noqa: E402
+from snaptest import test  # noqa: E402
 
 
-def furnish(top):
-    dice = random.Random(3)
-    for i in range(150):
-        path = top / f"d{i % 5}" / f"f{i}"
-        path.parent.mkdir(exist_ok=True)
-        path.write_bytes(dice.randbytes(dice.randrange(1, 40_000)))
-    (top / "big").write_bytes(dice.randbytes(10 << 20))
-
-
-class Far:
-    """A registry with a snapshot, a proxy before it, and a store elsewhere that brings only what is asked for."""
-
-    def __init__(self, w):
-        needs()
-        needs_fuse()
-        self.w = w
-        self.place, self.env = w.top / "work" / "elsewhere", {"SNAPCOW_STORE": str(w.top / "store2")}
-        self.place.mkdir()
-        self.gate = w.top / "gate"
-        self.gate.touch()
-        w.env["SNAPCOW_FETCH_PAUSE"] = str(self.gate)
+class Far(lazytest.Far):
+    """A registry with a snapshot, and a proxy before it."""
 
     def __enter__(self):
+        needs()
         self.registry = Registry(self.w.top / "registry").__enter__()
         self.proxy = Proxy(self.registry.port).__enter__()
-        furnish(self.w.project)
-        self.w.ok("remote", "add", "team", f"127.0.0.1:{self.proxy.port}/team/app")
-        self.w.ok("init")
-        self.w.ok("push", "team:main")
+        self.push(f"127.0.0.1:{self.proxy.port}/team/app")
         self.proxy.seen.clear()
         return self
 
     def __exit__(self, *why):
-        self.snap("-q", "stop", "--force")
+        super().__exit__(*why)
         self.proxy.__exit__(*why)
         self.registry.__exit__(*why)
-
-    def snap(self, *args, **more):
-        return self.w.snap(*args, cwd=self.place, env=self.env, **more)
-
-    def clone(self):
-        got = self.snap("clone", "--lazy", "--json", "team/main", "look").json("snap.clone/1")
-        assert got["fetching"] and not got["fetched"]["complete"], got
-        return Path(got["path"])
-
-    def status(self):
-        return self.snap("status", "--json", "look").json("snap.status/1")
-
-    def same(self, clone):
-        for p in self.w.project.rglob("*"):
-            if p.is_file():
-                assert (clone / p.relative_to(self.w.project)).read_bytes() == p.read_bytes(), p
-
-    def finish(self, clone):
-        self.gate.unlink()
-        until(lambda: self.status()["stuck"] is None)
-        self.snap("gc").ends(0)
-        got = self.status()
-        assert got["complete"] and got["lost"] == 0 and got["unread"] == [], got
-        self.same(clone)
-        self.snap("check").ends(0)
-
-
-def until(true, seconds=60):
-    end = time.monotonic() + seconds
-    while not true():
-        assert time.monotonic() < end
-        time.sleep(0.05)
-
-
-def reads_as_eio(path, seconds=45):
-    start = time.monotonic()
-    try:
-        path.read_bytes()
-    except OSError as e:
-        assert e.errno == 5, e
-    else:
-        raise AssertionError(f"{path} could be read")
-    assert time.monotonic() - start < seconds
 
 
 @test
@@ -162,14 +99,6 @@ def bytes_that_stay_wrong_are_eio_and_named(w):
         far.proxy.faults.clear()
         until(lambda: all(try_read(p) for p in bad))
         far.finish(clone)
-
-
-def try_read(path):
-    try:
-        path.read_bytes()
-    except OSError:
-        return False
-    return True
 
 
 if __name__ == "__main__":
