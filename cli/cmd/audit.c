@@ -213,12 +213,11 @@ const struct command cmd_audit = {
 	.opts = audit_opts,
 	.details =
 	    "Receipts and events form chains: each entry has the SHA-256 of the one before it, and the\n"
-	    "event that ends a run has the SHA-256 of the run's record. Changes of `pipeline` and firings\n"
-	    "of `watch` form a chain of the same sort. Entries that were changed, removed or reordered\n"
-	    "behind snap's back are named, with exit code 12. Entries older than the oldest one that is\n"
-	    "kept are only counted. Anyone who can write to the store can compute the chains anew: keep\n"
-	    "the heads elsewhere for --head, or sign them. `sign` verifies first; afterwards `verify\n"
-	    "--allowed-signers` says who signed last, and that nothing up to there has changed since.\n",
+	    "event that ends a run has the SHA-256 of the run's record. So do changes of `pipeline` and\n"
+	    "firings of `watch`. Entries that were changed, removed or reordered behind snap's back are\n"
+	    "named, with exit code 12. Anyone who can write to the store can compute the chains anew:\n"
+	    "keep the heads elsewhere for --head, or sign them. Afterwards `verify --allowed-signers`\n"
+	    "says who signed last, and that nothing up to there has changed since.\n",
 	.examples = "audit verify\naudit sign --key ~/.ssh/id_ed25519\n"
 		    "audit verify --allowed-signers signers\n",
 	.run = audit_run,
