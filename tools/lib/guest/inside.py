@@ -153,9 +153,9 @@ def left_behind():
     return [take_away(group) for group in groups_of_runs()]
 
 
-def run_tests(one):
-    """The test programs in this situation; a user runs those that are not about becoming one."""
-    for test in SETTINGS["tests"]:
+def run_tests(one, names):
+    """These test programs in this situation; a user runs those that are not about becoming one."""
+    for test in (t for t in SETTINGS["tests"] if t["name"] in names):
         if "--user" in test["cmd"] and one.user != "root":
             continue
         if seconds_left() < 60:
@@ -225,24 +225,25 @@ def main():
     known = facts()
     say(f"up, {known}")
     with PORT.open("wb", buffering=0) as port:
-        for name in SETTINGS["situations"]:
-            one = situations.BY_NAME[name]
+        for step in SETTINGS["plan"]:
+            name, one = step["name"], situations.BY_NAME[step["name"]]
             if seconds_left() < 60:
                 say(f"the time is up before {name}")
                 break
             say(name)
             begin = time.monotonic()
-            found = {"checks": {}, "commands": []} if SETTINGS["only_tests"] else probe(one)
+            found = probe(one) if step["probe"] else {"checks": {}, "commands": []}
             clean(one)
             if SETTINGS["package"]:
                 found["checks"]["package"] = {"result": "fails" if wrong else "ok", "why": wrong}
                 found["package"] = SETTINGS["package"]
             found.update(name=name, what=one.what, **known)
-            found.update((k, SETTINGS[k]) for k in ("suite", "arch", "accel", "commit"))
+            found.update((k, SETTINGS[k]) for k in ("suite", "arch", "accel", "commit", "day"))
             send(port, found, begin)
-            if SETTINGS["tests"] and one.tests:
+            if step["tests"]:
                 found["tests"] = []
-                for result in run_tests(one):  # sent as each ends: the guest may be ended before the last
+                # Sent as each ends: the guest may be ended before the last.
+                for result in run_tests(one, step["tests"]):
                     found["tests"].append(result)
                     send(port, found, begin)
 

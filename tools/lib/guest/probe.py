@@ -32,6 +32,8 @@ RESTART_SECONDS = {"kvm": 1, "tcg": 30}  # the promise is a second; an emulated 
 READ_SECONDS = {"kvm": 5, "tcg": 60}  # that is two programs to start
 START_SECONDS = 30  # that Python may take to start, emulated
 KILLED_CALLERS = 8
+UNIT_DEATHS = 3  # of cowfsd as a unit; systemd gives up after five within ten seconds
+YARDSTICK = "guest-yardstick"
 MEASURED_RUNS = {"kvm": 20, "tcg": 5}
 BURN_MARK = "snap-guest-burn"
 
@@ -80,10 +82,12 @@ for death in deaths:
 while True:
     try:
         os.statvfs(path)  # that is asked every time; what was read before may be in the cache
-        open(path).read()
-        break
+        said = open(path).read().strip()
+        if said and said not in sys.argv[2:]:  # a yardstick says its number
+            break
     except OSError:
-        time.sleep(0.005)
+        pass
+    time.sleep(0.005)
 print(f'after {time.monotonic() - begin:.2f} s')
 """
 
@@ -460,6 +464,7 @@ class Probe:
         path = self.snap("clone", "-n", "stay")["out"].strip()
         if not path or not self.readable(path):
             self.check("restart", False, f"the clone '{path}' cannot be read")
+            self.run("sudo", "-n", "journalctl", "-n", "60", "--no-pager", "-o", "short-precise")
             return
         self.found["left_mounted"] = path
         victims = daemons()
@@ -470,16 +475,38 @@ class Probe:
         if self.one.unit and not self.found["daemon_group"][0].endswith("/snapcow.service"):
             self.check("restart", False, f"cowfsd is not in its unit, but in {self.found['daemon_group']}")
             return
-        bound = RESTART_SECONDS[self.settings["accel"]]
-        done = self.run("timeout", "-s", "KILL", str(bound + START_SECONDS), "python3", "-c", KILL_AND_WAIT,
-                        f"{path}/greet", *map(str, victims))
-        took = re.fullmatch(r"after ([\d.]+) s", done["out"].strip())
-        if took and float(took.group(1)) <= bound and daemons():
-            self.check("restart", "ok", took.group(0))
+        bound, times = RESTART_SECONDS[self.settings["accel"]], []
+        for _ in range(UNIT_DEATHS if self.one.unit else 1):
+            times.append(self.time_restart(f"{path}/greet", daemons()))
+        if all(t and float(t) <= bound for t in times) and daemons():
+            self.check("restart", "ok", f"after {', '.join(times)} s{self.compare_restart()}")
             return
         self.snap("mount", "stay")
-        self.check("restart", False, f"{took.group(0) if took else 'not mounted again'}, and {bound} s are allowed; "
-                   f"after the next command it is {'' if self.readable(path) else 'not '}readable")
+        self.check("restart", False, f"mounted again after {times} s, and {bound} are allowed; after the next command "
+                   f"it is {'' if self.readable(path) else 'not '}readable")
+
+    def time_restart(self, path, pids):
+        """Kill them; the seconds after which the file can be read and does not name one of them."""
+        bound = RESTART_SECONDS[self.settings["accel"]]
+        done = self.run("timeout", "-s", "KILL", str(bound + START_SECONDS), "python3", "-c", KILL_AND_WAIT, path,
+                        *map(str, pids))
+        took = re.fullmatch(r"after ([\d.]+) s", done["out"].strip())
+        return took.group(1) if took else ""
+
+    def compare_restart(self):
+        """Beside the unit of cowfsd: what systemd takes for a service that does nothing, on the same terms."""
+        if not self.one.unit:
+            return ""
+        said, script = (f"{os.environ['XDG_RUNTIME_DIR']}/{YARDSTICK}{end}" for end in ("", ".sh"))
+        Path(script).write_text(f"echo $$ >{said}; exec sleep 600\n")
+        self.run("systemd-run", "--user", "-q", f"--unit={YARDSTICK}", "-p", "Restart=on-failure", "-p",
+                 "RestartSec=100ms", "sh", script)
+        deadline = time.monotonic() + COMMAND_SECONDS
+        while not read(said).isdigit() and time.monotonic() < deadline:
+            time.sleep(0.1)
+        took = self.time_restart(said, [read(said)]) if read(said).isdigit() else ""
+        self.systemctl("stop", YARDSTICK)
+        return f"; a service that does nothing{f' after {took} s' if took else ' did not come back'}"
 
     def check_groups(self, name):
         """No group of a run is left; that of a cowfsd that runs may be."""

@@ -85,8 +85,8 @@ def tests_cell(one):
 
 
 def commit_cell(one):
-    """A row whose program was installed by its package says so."""
-    return f"{one['commit']}, package" if one.get("package") else one["commit"]
+    """What was probed, and when; a row whose program was installed by its package says so."""
+    return ", ".join(filter(None, [one["commit"], one.get("package") and "package", one.get("day")]))
 
 
 def merge(folders):
