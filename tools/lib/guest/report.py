@@ -19,7 +19,7 @@ COLUMNS = {
     "restart": ["restart", "watch"],
     "outlives": ["outlives"],
 }
-ACCELS = {"kvm": "with KVM", "tcg": "emulated"}
+ACCELS = {"kvm": "with KVM", "tcg": "emulated", "steady": "by a clock that counts instructions"}
 TIMED = ("restart",)  # of these the cell says how long it took
 GOOD = ("ok", "holds", "refused", "said", "ends", "none")
 WORST = ("fails", "not tried", "said", "ends", "refused", "holds", "ok", "none")
@@ -86,7 +86,8 @@ def tests_cell(one):
 
 def commit_cell(one):
     """What was probed, and when; a row whose program was installed by its package says so."""
-    return ", ".join(filter(None, [one["commit"], one.get("package") and "package", one.get("day")]))
+    return ", ".join(filter(None, [one["commit"], one.get("package") and "package",
+                                   "steady" if one.get("accel") == "steady" else "", one.get("day")]))
 
 
 def merge(folders):
