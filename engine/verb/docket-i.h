@@ -16,7 +16,7 @@ struct docket_kind {
 	const struct fields *fields;
 	void (*upgrade)(
 	    struct json j); /* add what states of the version before lack; NULL: nothing */
-	bool audited; /* its states go into the log of records (engine/api/audit.h) */
+	bool audited;       /* its states go into the log of records (engine/api/audit.h) */
 };
 
 extern const struct fields docket_checked; /* struct engine_checked, in the states of several */

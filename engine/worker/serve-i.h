@@ -15,7 +15,8 @@ struct serve {
 	struct tray tray;
 	char *store, *dir; /* owned; NULL until the first ticket */
 	char host[256];
-	const volatile sig_atomic_t *ended; /* set when this worker shall end: no result counts; NULL: never */
+	const volatile sig_atomic_t
+	    *ended; /* set when this worker shall end: no result counts; NULL: never */
 };
 
 /* A ticket that the client asks for. */
