@@ -79,6 +79,8 @@ def source_figures(tree):
         "functions": f"{len(lengths):,}",
         f"functions over {LONG_FUNCTION} lines": str(sum(n > LONG_FUNCTION for n in lengths)),
         "arrays that grow by hand": str(sum(len(GROWING.findall(t)) for t in tree.values())),
+        "`if (r >= 0)`: results carried along": f"{sum(t.count('if (r >= 0)') for t in tree.values()):,}",
+        "`if (r < 0)`: early returns": f"{sum(t.count('if (r < 0)') for t in tree.values()):,}",
     }
 
 
