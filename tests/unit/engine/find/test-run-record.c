@@ -113,7 +113,11 @@ static struct engine_run make_run(void)
 		.max_rss = 15,
 		.max_mem = 16,
 		.net_sent = 17,
-		.machine = { .ticket = TICKET, .worker = strdup("w"), .attempt = 2, .lost = true },
+		.machine = { .ticket = TICKET,
+			     .worker = strdup("w"),
+			     .attempt = 2,
+			     .lost = true,
+			     .distrusted = true },
 		.compared = true,
 		.added = 18,
 		.modified = 19,
@@ -147,7 +151,7 @@ static const char record[] =
     "\"00-0123456789abcdef0123456789abcdef-0123456789abcdef-01\",\"machine\":{\"ticket\":"
     "\"0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef\",\"worker\":"
     "\"w\",\"host\":null,\"attempt\":2,\"lost\":true,\"received\":0,\"worker_received\":0"
-    ",\"worker_sent\":0},\"result\":{\"exit_code\":-1,\"signal\":9,\"timed_out\":true,"
+    ",\"worker_sent\":0,\"distrusted\":true},\"result\":{\"exit_code\":-1,\"signal\":9,\"timed_out\":true,"
     "\"oom_killed\":false,\"limit\":\"time\",\"walls\":[\"seccomp\"],\"landlock\":4,"
     "\"cgroup\":\"v2\",\"ids\":\"range\",\"owners_lost\":true,\"missing\":[{\"wall\":"
     "\"landlock\",\"reason\":\"an old \\\\x5c kernel\"}],\"duration_ms\":13,\"cpu_ms\":14"
