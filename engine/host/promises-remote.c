@@ -126,7 +126,8 @@ static bool is_written(int dir, const struct buf *text)
 	CLEANUP(buf_done) struct buf have = BUF_INIT;
 	struct err ignored = { 0 };
 
-	return fdio_read_file(dir, ENGINE_LAZY_SOURCE, ENGINE_LAZY_SOURCE_MAX, &have, &ignored) >= 0 &&
+	return fdio_read_file(dir, ENGINE_LAZY_SOURCE, ENGINE_LAZY_SOURCE_MAX, &have, &ignored) >=
+		   0 &&
 	       have.len == text->len && memcmp(have.data, text->data, have.len) == 0;
 }
 

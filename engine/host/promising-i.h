@@ -185,7 +185,7 @@ void promising_free(struct promising *p);
 /* --- promises-remote.c --- */
 
 /* Names in the tree of the record of a remote one, behind those of what was done. */
-#define PROMISED_NAME "promised" /* 40 bytes for each: its kind and size, its SHA-256 */
+#define PROMISED_NAME "promised"         /* 40 bytes for each: its kind and size, its SHA-256 */
 #define SOURCE_NAME   ENGINE_LAZY_SOURCE /* the same as in the directory of the fetch */
 
 /* What its promises stand for; once they are in the map. */

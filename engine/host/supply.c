@@ -62,8 +62,7 @@ static int add_pack(struct supply *s, const char *hex, struct err *err)
 
 	if (strlen(hex) != 64 || hex_decode(hex, 64, pack.b, sizeof(pack.b)) < 0)
 		return err_set(err, -EINVAL, "'%.80s' is no digest of a pack", hex);
-	r = fdio_read_file(s->dir, pack_file_name(hex, "index", name), PACK_INDEX_MAX, &index,
-			   err);
+	r = fdio_read_file(s->dir, pack_file_name(hex, "index", name), PACK_INDEX_MAX, &index, err);
 	if (r == -ENOENT)
 		return err_set(err, -ENODATA, "the index of pack %s has not come yet", hex);
 	if (r == 0)

@@ -350,7 +350,8 @@ static void resume(struct engine *e, const char *id)
 	struct stat st;
 
 	if (lazy_dir_open(e, id, false, &d, &err) < 0 ||
-	    fstatat(d.fd, ENGINE_LAZY_SOURCE, &st, AT_SYMLINK_NOFOLLOW) < 0 || lazy_dir_lock(&d, &err) < 0)
+	    fstatat(d.fd, ENGINE_LAZY_SOURCE, &st, AT_SYMLINK_NOFOLLOW) < 0 ||
+	    lazy_dir_lock(&d, &err) < 0)
 		return;
 	cleanup_close(&d.lock);
 	d.lock = -1;

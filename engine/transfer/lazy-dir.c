@@ -108,7 +108,8 @@ int lazy_source_write(const struct lazy_dir *d, const struct lazy_source *s, str
 		json_set_uint(one, "index_size", p->index.size);
 	}
 	r = json_append(&doc, &text, err);
-	return r < 0 ? r : fdio_swap_file(d->fd, ENGINE_LAZY_SOURCE, text.data, text.len, 0600, err);
+	return r < 0 ? r
+		     : fdio_swap_file(d->fd, ENGINE_LAZY_SOURCE, text.data, text.len, 0600, err);
 }
 
 static int read_digest(struct json j, const char *key, struct digest *ret)
@@ -178,7 +179,8 @@ int lazy_bring_index(const struct lazy_dir *d, struct depot *depot, const struct
 	if (r < 0)
 		return say_missing(depot, &p->index.digest, r, err);
 	hex_encode(p->pack.digest.b, SHA256_SIZE, hex);
-	return fdio_swap_file(d->fd, pack_file_name(hex, "index", name), out->data, out->len, 0600, err);
+	return fdio_swap_file(d->fd, pack_file_name(hex, "index", name), out->data, out->len, 0600,
+			      err);
 }
 
 /* `n` frames from the first on are in the file. */

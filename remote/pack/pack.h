@@ -69,7 +69,8 @@ struct pack {
 	uint8_t
 	    *here; /* owned; for each frame: is it in the file?  NULL: all are, if there is one */
 	uint8_t *missed; /* owned; the same: was it asked for while it was not?  NULL as `here` */
-	uint8_t *wrong;  /* owned; the same: were its bytes wrong, and it was dropped?  NULL as `here` */
+	uint8_t
+	    *wrong; /* owned; the same: were its bytes wrong, and it was dropped?  NULL as `here` */
 	struct pack_frame *frames;
 	struct pack_object *objects;
 	uint32_t n_frames, n_objects;
