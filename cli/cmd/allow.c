@@ -104,7 +104,7 @@ const struct command cmd_allow = {
 	    "taken back or the clone is removed, and counts beside the rules of each run and of\n"
 	    "its profile. A run with `--net none` or `--net loopback`, or with a profile other\n"
 	    "than `default` that says so, reaches nothing all the same; where a run lists single\n"
-	    "requests to a host, only they count. Clones of the clone do not have it. No run can\n"
+	    "requests to a host, only they count. Clones of the clone do not get it. No run can\n"
 	    "allow anything, nor can an agent through `snap mcp`. Without CLONE: the clone that\n"
 	    "holds the current directory.\n",
 	.examples = "allow registry.npmjs.org:443 try\nallow --list try\n"

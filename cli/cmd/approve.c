@@ -14,7 +14,7 @@ struct approve_args {
 static const struct opt approve_opts[] = {
 	OPT_STR('m', "message", "WHY", struct approve_args, message, "is kept with the receipt"),
 	OPT_STR(0, "at", "ADDRESS", struct approve_args, at,
-		"of another's store, as their `pipeline` prints it"),
+		"a store of another user, as `pipeline serve` prints it"),
 	OPT_STR(0, "stage", "STAGE", struct approve_args, stage,
 		"only if the change waits for this stage"),
 	OPT_STR(0, "digest", "SHA256", struct approve_args, digest,
@@ -28,7 +28,7 @@ static const struct opt approve_opts[] = {
 static const struct opt reject_opts[] = {
 	OPT_STR('m', "message", "WHY", struct approve_args, message, "is kept; required"),
 	OPT_STR(0, "at", "ADDRESS", struct approve_args, at,
-		"of another's store, as their `pipeline` prints it"),
+		"a store of another user, as `pipeline serve` prints it"),
 	OPT_END,
 };
 _Static_assert(sizeof(struct approve_args) <= CMD_ARGS_MAX, "grow CMD_ARGS_MAX");
@@ -223,8 +223,8 @@ const struct command cmd_approve = {
 	    "Paths that the guard holds pass with it.\n"
 	    "\n"
 	    "A store is open to its owner alone. While the owner runs `pipeline serve`, others approve\n"
-	    "with --at; without a CHANGE that lists what waits for you there. A patch that is too\n"
-	    "long to be shown there is approved only with the --digest of all of it.\n",
+	    "with --at; without CHANGE, --at lists what waits for you there. If a patch is too long\n"
+	    "to be shown there, the approval needs the --digest of all of it.\n",
 	.examples = "approve 3f2a\napprove 3f2a -m 'looked at the diff'\n"
 		    "approve --at /tmp/snapcow-1000/5d41402a.sock --show 3f2a\n",
 	.run = approve_run,

@@ -12,10 +12,10 @@ struct audit_args {
 
 static const struct opt audit_opts[] = {
 	OPT_LIST(0, "head", "DIGEST", struct audit_args, heads,
-		 "verify: a head that was kept elsewhere; again: another"),
+		 "verify: a head kept elsewhere; may be repeated"),
 	OPT_STR(0, "allowed-signers", "FILE", struct audit_args, signers,
-		"verify: who must have signed it"),
-	OPT_STR(0, "key", "KEY", struct audit_args, key, "sign: an SSH key"),
+		"verify: the signers that you accept"),
+	OPT_STR(0, "key", "KEY", struct audit_args, key, "sign: the SSH key to sign with"),
 	OPT_END,
 };
 _Static_assert(sizeof(struct audit_args) <= CMD_ARGS_MAX, "grow CMD_ARGS_MAX");
@@ -206,18 +206,19 @@ const struct command cmd_audit = {
 	.name = "audit",
 	.group = "Store",
 	.rare = true,
-	.summary = "verify, or sign, that what was recorded is as it was written",
+	.summary = "verify that records are as snap wrote them, or sign them",
 	.words = "verify|sign",
 	.min_words = 1,
 	.max_words = 1,
 	.opts = audit_opts,
 	.details =
 	    "Receipts and events form chains: each entry has the SHA-256 of the one before it, and the\n"
-	    "event that ends a run has the SHA-256 of the run's record. So do changes of `pipeline` and\n"
-	    "firings of `watch`. Entries that were changed, removed or reordered behind snap's back are\n"
-	    "named, with exit code 12. Anyone who can write to the store can compute the chains anew:\n"
-	    "keep the heads elsewhere for --head, or sign them. Afterwards `verify --allowed-signers`\n"
-	    "says who signed last, and that nothing up to there has changed since.\n",
+	    "event that ends a run has the SHA-256 of the run's record. Changes of `pipeline` and firings\n"
+	    "of `watch` form a chain, too. `verify` names entries that were changed, removed or reordered\n"
+	    "behind snap's back, and exits with 12. Anyone who can write to the store can compute the\n"
+	    "chains anew: keep the heads elsewhere for --head, or sign them. `sign` verifies first.\n"
+	    "`verify --allowed-signers` then says who signed last, and whether anything signed has\n"
+	    "changed since.\n",
 	.examples = "audit verify\naudit sign --key ~/.ssh/id_ed25519\n"
 		    "audit verify --allowed-signers signers\n",
 	.run = audit_run,

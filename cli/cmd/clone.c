@@ -29,8 +29,7 @@ static const struct opt clone_opts[] = {
 	OPT_SIZE(0, "quota", "SIZE", struct clone_args, quota, "limit its growth: 2G"),
 	OPT_STR(0, "durability", "HOW", struct clone_args, durability,
 		"fast, or full: fsync survives power loss (default)"),
-	OPT_FLAG(0, "private", struct clone_args, private,
-		 "for root alone; faster: no permission checks and no runs"),
+	OPT_FLAG(0, "private", struct clone_args, private, "for root alone: faster, but no runs"),
 	OPT_FLAG(0, "no-xattrs", struct clone_args, no_xattrs,
 		 "a private one without extended attributes"),
 	OPT_FLAG(0, "fsmonitor", struct clone_args, fsmonitor,
@@ -308,8 +307,8 @@ const struct command cmd_clone = {
 	.preset = clone_preset,
 	.details =
 	    "Writing in a clone changes nothing else. `Here` is the clone that holds the current\n"
-	    "directory, else the project. Of REMOTE/NAME the names come first, then the files while you\n"
-	    "work; with --wait all of it is fetched before.\n",
+	    "directory, else the project. A clone of REMOTE/NAME is ready once the names have arrived;\n"
+	    "the files follow while you work. With --wait, snap fetches everything first.\n",
 	.words = "[REMOTE/NAME [CLONE]]",
 	.max_words = 2,
 	.examples =

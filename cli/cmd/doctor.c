@@ -165,12 +165,12 @@ const struct command cmd_doctor = {
 	.group = "Other",
 	.summary = "say what this machine can and cannot do, and how to mend it",
 	.details =
-	    "Checks FUSE, what sandboxes need, the store, the daemon and its mounts, and runs one\n"
-	    "command that does nothing in a sandbox. Changes nothing. The status is 13 if\n"
-	    "something is missing that everybody needs, or if no run can start; -q prints only\n"
-	    "problems. With --remote it tries that remote as a push and a fetch would: whether it\n"
-	    "answers, its certificate, the login, permission to read and write, its clock and latency;\n"
-	    "what it makes there for that, it takes back.\n",
+	    "Checks FUSE, what sandboxes need, the store and whether its disk is encrypted, the daemon\n"
+	    "and its mounts, and runs one command that does nothing in a sandbox. Changes nothing. The\n"
+	    "status is 13 if something is missing that everybody needs, or if no run can start; -q\n"
+	    "prints only problems. With --remote it tries that remote as a push and a fetch would:\n"
+	    "whether it answers, its certificate, the login, permission to read and write, its clock and\n"
+	    "latency. It removes what it made there for the test.\n",
 	.examples = "doctor\ndoctor --json\ndoctor --remote origin\n",
 	.opts = doctor_opts,
 	.no_engine = true,

@@ -21,7 +21,7 @@ static const struct opt events_opts[] = {
 	OPT_FLAG('f', "follow", struct events_args, follow, "go on with what happens from now on"),
 	OPT_U64(0, "since", "N", struct events_args, since, "only those after event N"),
 	OPT_U64('n', "last", "N", struct events_args, last,
-		"the last N (default: 20, as JSON or with --since all; 0: all)"),
+		"the last N (default: 20; with --json or --since: all; 0: all)"),
 	OPT_FLAG('a', "all", struct events_args, all, "events of every project in the store"),
 	OPT_END,
 };

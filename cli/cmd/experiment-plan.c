@@ -69,7 +69,7 @@ const struct opt experiment_plan_opts[] = {
 	OPT_SIZE(0, "all-disk", "SIZE", struct experiment_args, all_disk,
 		 "growth of all clones together"),
 	OPT_STR(0, "profile", "PROFILE", struct experiment_args, profile,
-		"of all runs, as of `run`"),
+		"profile of all runs, as for `run`"),
 	OPT_STR(0, "net", "none|loopback|host", struct experiment_args, net,
 		"or HOST:PORT,...: the network of arms"),
 	OPT_LIST('e', "env", "NAME=VALUE", struct experiment_args, env, "set a variable"),
@@ -78,7 +78,7 @@ const struct opt experiment_plan_opts[] = {
 	OPT_LIST(0, "ro", "PATH", struct experiment_args, ro,
 		 "show arms PATH of the host, read-only"),
 	OPT_LIST(0, "allow-missing", "WALL", struct experiment_args, allow_missing,
-		 "run without it where this machine has none, as of `run`"),
+		 "run without WALL if this machine lacks it, as for `run`"),
 	OPT_STR(
 	    0, "on", "PLACE", struct experiment_args, on,
 	    "ssh:HOST, slurm[:PARTITION] or nats://HOST[/NAME]: commands of arms run there, all else here"),

@@ -526,8 +526,8 @@ const struct command cmd_experiment = {
 	    "interrupted or killed: it runs what is missing and never promotes twice. --detach works\n"
 	    "without this terminal; 'wait' shows the result and exits with its code, 'cancel' stops it.\n"
 	    "\n"
-	    "With --on, the commands of arms run on workers (see `help worker`). What each left comes\n"
-	    "back, and checks and scores are taken here.\n"
+	    "With --on, the commands of arms run on workers (see `help worker`). Their results come back,\n"
+	    "and checks and scores run here.\n"
 	    "\n"
 	    "'announce N' prepares clones for N arms that are about to begin, as far as memory allows.\n"
 	    "An experiment does so by itself for the arms that wait.\n",

@@ -111,7 +111,7 @@ const struct command cmd_fsmonitor = {
 	.max_words = 2,
 	.opts = fsmonitor_opts,
 	.details =
-	    "A hook of git's (core.fsmonitor, version 2). `snap fsmonitor --setup` sets it in the\n"
+	    "A hook for git (core.fsmonitor, version 2). `snap fsmonitor --setup` sets it in the\n"
 	    "configuration of the clone's own repository; `snap clone --fsmonitor` makes a clone\n"
 	    "that has it. `git status` there then looks only at files that changed since it was\n"
 	    "last run, in a tree of any size. Where that cannot be known (after a rollback, a\n"

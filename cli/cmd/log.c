@@ -403,7 +403,7 @@ const struct command cmd_log = {
 	    "lists them, and one with a tag is always listed. The result of a promotion, a\n"
 	    "rollback or an undo shows its id in brackets, for `undo`. -q prints ids alone.\n"
 	    "A word that names a remote lists its snapshots, as `remote log` does.\n"
-	    "A word that names neither is a PATH: the versions of that file, each with the run,\n"
+	    "Any other word is a PATH: the versions of that file, each with the run,\n"
 	    "agent, promotion or person that made it; `log CLONE -- PATH` begins at a clone or\n"
 	    "any other state. -L 10,20:PATH lists the versions that changed those lines.\n",
 	.examples =

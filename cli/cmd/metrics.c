@@ -34,7 +34,7 @@ static const struct opt metrics_opts[] = {
 	OPT_FLAG(0, "send", struct metrics_args, send,
 		 "send new spans to the configured collector"),
 	OPT_FLAG(0, "wait", struct metrics_args, wait,
-		 "with --send: if another command is sending, after it"),
+		 "with --send: wait while another command sends"),
 	OPT_STR(0, "queue", "QUEUE", struct metrics_args, queue,
 		"also ask this queue of tickets: nats://HOST[:PORT][/NAME]"),
 	OPT_STR(0, "creds", "FILE", struct metrics_args, creds, "NATS credentials file"),

@@ -21,7 +21,7 @@ static const struct opt pipeline_opts[] = {
 	OPT_FLAG('a', "all", struct pipeline_args, all,
 		 "changes of all projects, and those that are over"),
 	OPT_STR(0, "at", "DIR", struct pipeline_args, at,
-		"serve: where others reach the socket, /tmp/snapcow-UID without it"),
+		"serve: directory of the socket (default: /tmp/snapcow-UID)"),
 	OPT_END,
 };
 _Static_assert(sizeof(struct pipeline_args) <= CMD_ARGS_MAX, "grow CMD_ARGS_MAX");

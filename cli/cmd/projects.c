@@ -151,12 +151,12 @@ const struct command cmd_projects = {
 	.max_words = 3,
 	.opts = projects_opts,
 	.details =
-	    "One whose directory is gone is marked: its snapshots and clones are still there. -q\n"
+	    "Marks a project whose directory is gone: its snapshots and clones are still there. -q\n"
 	    "prints paths alone. PROJECT is its path or id. 'forget' removes its snapshots, tags\n"
-	    "and undos from the store, and the directory is not touched; gc frees the space. It is\n"
-	    "refused while there are clones or artifacts (exit code 11). One that was renamed is\n"
-	    "found again by the next command in it; 'mv' is for one that was copied or is on\n"
-	    "another disk.\n",
+	    "and undos from the store and leaves the directory alone; gc frees the space. It refuses\n"
+	    "while there are clones or artifacts (exit code 11). The next command in a renamed\n"
+	    "project finds it by itself; 'mv' is for a project that was copied or is on another\n"
+	    "disk.\n",
 	.examples = "projects\nprojects forget ~/old\nprojects mv ~/app ~/work/app\n",
 	.run = projects_run,
 };

@@ -77,8 +77,8 @@ const struct command cmd_ps = {
 	.rare = true,
 	.summary = "list what runs now, and what it uses",
 	.details =
-	    "Of all projects in the store. The process is the snap that holds the run; it passes\n"
-	    "signals on to the command.\n",
+	    "Lists runs of all projects in the store. PID is the snap process that holds the run; it\n"
+	    "passes signals on to the command.\n",
 	.examples = "ps\nps --json\n",
 	.run = ps_run,
 };

@@ -304,11 +304,12 @@ const struct command cmd_replay = {
 	.words = "[RUN]",
 	.max_words = 1,
 	.details =
-	    "The same command on a throw-away clone of the snapshot that was taken before RUN (the\n"
-	    "newest of the project, if none is named), with the same profile, limits, network, and\n"
+	    "Runs the same command on a throw-away clone of the snapshot that was taken before RUN\n"
+	    "(without RUN: the project's newest run), with the same profile, limits, network, and\n"
 	    "paths shown and hidden. Variables that were passed on have their present values;\n"
 	    "variables of --env are not set, as no value is kept; ports are not published again. Exit code,\n"
-	    "output and the number of changed paths are compared; 3: they differ. -q prints the id.\n",
+	    "output and the number of changed paths are compared; 3 means that they differ. -q prints the\n"
+	    "id.\n",
 	.examples = "replay\nreplay 3f9a --json\n",
 	.run = replay_run,
 };

@@ -11,7 +11,7 @@ struct rm_args {
 
 static const struct opt rm_opts[] = {
 	OPT_FLAG('f', "force", struct rm_args, force,
-		 "also if somebody uses it, or could undo with it"),
+		 "even if somebody uses it, or an undo needs it"),
 	OPT_END,
 };
 _Static_assert(sizeof(struct rm_args) <= CMD_ARGS_MAX, "grow CMD_ARGS_MAX");

@@ -38,7 +38,7 @@ struct run_args {
 	    OPT_FLAG(0, "ask", struct run_args, ask,                                               \
 		     "ask about connections and some system calls instead of refusing them"),      \
 	    OPT_DURATION(0, "ask-time", "TIME", struct run_args, ask_time,                         \
-			 "the same, and how long an answer is waited for (1m)"),                   \
+			 "the same, and how long to wait for an answer (1m)"),                     \
 	    OPT_LIST('p', "publish", "PORT[:HOSTPORT],...", struct run_args, publish,              \
 		     "make a server of it reachable on 127.0.0.1 of this machine; HOSTPORT 0: "    \
 		     "any port that is free"),                                                     \
@@ -51,7 +51,7 @@ struct run_args {
 	    OPT_LIST(0, "secret", "NAME[=FILE]", struct run_args, secret,                          \
 		     "pass one on, or a file's content, and show *** wherever it is printed"),     \
 	    OPT_LIST(0, "secret-for", "URL=NAME", struct run_args, secret_for,                     \
-		     "let that host have one that it never sees"),                                 \
+		     "let that host have a secret that the run never sees"),                       \
 	    OPT_LIST(0, "tls-inspect", "HOST,...", struct run_args, tls_inspect,                   \
 		     "read its TLS with HOST, for rules by https://"),                             \
 	    OPT_STR('w', "workdir", "DIR", struct run_args, workdir,                               \

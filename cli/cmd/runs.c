@@ -15,7 +15,7 @@ struct runs_args {
 
 static const struct opt runs_opts[] = {
 	OPT_U64('n', "last", "N", struct runs_args, last,
-		"the last N (default: 20, as JSON all; 0: all)"),
+		"the last N (default: 20; with --json: all; 0: all)"),
 	OPT_FLAG('a', "all", struct runs_args, all, "runs of every project in the store"),
 	OPT_FLAG(0, "agent", struct runs_args, agent,
 		 "calls that agents made through `mcp`, with what came of them"),

@@ -15,14 +15,14 @@ static const struct opt serve_opts[] = {
 	OPT_FLAG(0, "tickets", struct serve_args, tickets,
 		 "also run commands, for `run --on ssh:HOST`"),
 	OPT_LIST(0, "profile", "PROFILE", struct serve_args, profile,
-		 "tickets: they may use this one; the first is for those that name none"),
+		 "tickets: profile that they may use; the first is the default"),
 	OPT_LIST(0, "pass-env", "NAME", struct serve_args, pass_env,
-		 "tickets: they may ask for this variable"),
+		 "tickets: variable that they may use"),
 	OPT_STR(0, "sign", "KEY", struct serve_args, sign, "tickets: SSH key that signs results"),
 	OPT_STR(0, "identity", "FILE", struct serve_args, identity,
-		"tickets: your key, if states are encrypted"),
+		"tickets: your private key, if states are encrypted"),
 	OPT_LIST(0, "encrypt-to", "KEY", struct serve_args, encrypt_to,
-		 "tickets: for whom results are encrypted"),
+		 "tickets: key that results are encrypted for"),
 	OPT_END,
 };
 

@@ -16,7 +16,7 @@ struct snapshot_args {
 
 static const struct opt snapshot_opts[] = {
 	OPT_STR('m', "message", "TEXT", struct snapshot_args, message, "say what it is for"),
-	OPT_STR('t', "tag", "NAME", struct snapshot_args, tag, "give it a name of this project's"),
+	OPT_STR('t', "tag", "NAME", struct snapshot_args, tag, "give it a name in this project"),
 	OPT_LIST(0, "meta", "KEY=VALUE", struct snapshot_args, meta, "label it; up to 16 times"),
 	OPT_STR(0, "path", "DIR", struct snapshot_args, path, "only this directory of the project"),
 	OPT_FLAG(0, "lazy", struct snapshot_args, lazy, "do not wait until the files are read"),

@@ -82,8 +82,8 @@ const struct command cmd_tag = {
 	.max_words = 2,
 	.opts = tag_opts,
 	.details =
-	    "STATE is a snapshot as for `show`; without it, the newest one gets the name. A snapshot\n"
-	    "that has a name is never removed by `gc` or `rm`.\n",
+	    "STATE is a snapshot as for `show`; without it, the newest one gets the name. `gc` never\n"
+	    "removes a snapshot that has a name, and `rm` only if you name the tag.\n",
 	.examples = "tag\ntag known-good\ntag before-upgrade @-2\ntag -d known-good\n",
 	.run = tag_run,
 };

@@ -557,10 +557,10 @@ const struct command cmd_top = {
 	.opts = top_opts,
 	.preset = preset,
 	.details =
-	    "Of all projects in the store: runs with processor, memory, what they write and the time that\n"
-	    "is left; clones with what they have of their own, what is asked of them, read and written a\n"
-	    "second, and how many requests wait just now (WAIT); requests by kind. On a terminal the page is drawn\n"
-	    "anew until q or ^C; into a pipe, and with --json, each look is appended. Starts no daemon.\n",
+	    "Shows all projects in the store: runs with processors, memory, writes and the time that is\n"
+	    "left; clones with their own bytes, requests, reads and writes per second, and how many\n"
+	    "requests wait just now (WAIT); requests by kind. On a terminal the page is drawn anew until\n"
+	    "q or ^C. Into a pipe, and with --json, each new page follows the last. Starts no daemon.\n",
 	.examples = "top\ntop --every 500ms\ntop --json -n 2\n",
 	.run = top_run,
 };

@@ -108,7 +108,7 @@ static void look_at_rest(struct engine *e, struct engine_diagnosis *d)
 	case DOCTOR_REST_PLAIN:
 		doctor_well(
 		    d, "encryption",
-		    "nothing encrypts the store: who has the disk can read it (LUKS for the "
+		    "nothing encrypts the store: anyone who has the disk can read it (LUKS for the "
 		    "disk or fscrypt for the directory would)");
 		break;
 	case DOCTOR_REST_NONE:
