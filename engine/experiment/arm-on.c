@@ -45,24 +45,22 @@ static int make_absolute(struct engine *e, char **file, struct err *err)
 
 int arm_on_check(struct engine *e, struct engine_experiment *x, struct err *err)
 {
-	const struct on_place place = place_of(x);
+	char **const files[] = { &x->on.creds, &x->on.signers, &x->on.sign };
 	AUTO_FREE char *remote = NULL;
-	int r;
+	struct on_place place;
+	int r = 0;
 
-	if (!place.queue)
+	if (!x->on.queue)
 		return 0;
 	/* The worker's own rules decide about these. */
 	if (x->net || x->n_ro > 0)
 		return err_set(err, -EINVAL, "options '--%s' and '--on' exclude each other",
 			       x->net ? "net" : "ro");
-	r = on_place_check(e, &place, &remote, err);
-	if (r < 0)
-		return r;
-	r = make_absolute(e, &x->on.creds, err);
+	for (size_t i = 0; r == 0 && i < ARRAY_LEN(files); i++)
+		r = make_absolute(e, files[i], err);
+	place = place_of(x);
 	if (r == 0)
-		r = make_absolute(e, &x->on.signers, err);
-	if (r == 0)
-		r = make_absolute(e, &x->on.sign, err);
+		r = on_place_check(e, &place, &remote, err);
 	return r < 0 ? r : text_set(&x->on.remote, err, "%s", remote);
 }
 

@@ -190,6 +190,9 @@ def a_worker_that_cannot_sign_does_not_begin(w):
         w.snap("run", option, "--", "true").fails(2, "needs '--on'")
         w.snap("experiment", option, "--arm", "a=true").fails(2, "needs '--on'")
     w.snap("serve", "--sign", w.top / "anna").fails(2, "needs '--tickets'")
+    # Whoever resumes an experiment may be elsewhere: a list lies where the project is, and is looked for there at once.
+    w.snap("-C", w.project, "experiment", "--on", "nats://127.0.0.1:1", "--remote", depot(w), "--allowed-signers", "nowhere",
+           "--arm", "a=true", cwd=w.top).fails(4, f"'{w.project}/nowhere'")
     assert s.tags() == []
 
 
