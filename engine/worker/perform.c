@@ -15,6 +15,7 @@
 #include "engine/find/engine-i.h"
 #include "engine/transfer/signers-i.h"
 #include "remote/keygen.h"
+#include "remote/seal.h"
 
 #define SHORT_HEX   32 /* digits of a digest in names of ours */
 #define PUSH_TRIES  8
@@ -409,9 +410,15 @@ static int sign_result(struct result *res, const char *key, struct err *err)
 
 int perform_check_keys(const struct engine_worker_keys *keys, struct err *err)
 {
+	CLEANUP(seal_done) struct seal readers = { 0 };
 	CLEANUP(buf_done) struct buf nothing = BUF_INIT;
 	AUTO_FREE char *ignored = NULL;
+	int r = 0;
 
+	for (size_t i = 0; r == 0 && i < keys->encrypt_to.n; i++)
+		r = seal_add_recipient(&readers, keys->encrypt_to.items[i], err);
+	if (r < 0)
+		return r;
 	if (keys->identity && access(keys->identity, R_OK) < 0)
 		return err_sys(err, "reading the key '%s'", keys->identity);
 	if (!keys->sign)

@@ -76,10 +76,11 @@ static int perform(struct asked *a, uint64_t attempt, struct err *err)
 	AUTO_CLOSE int out = open_output(a, TRAY_OUT), errs = open_output(a, TRAY_ERR);
 	CLEANUP(result_done) struct result res = { 0 };
 	CLEANUP(buf_done) struct buf text = BUF_INIT;
-	int r = out < 0 || errs < 0
-		    ? err_sys(err, "'%s'", a->serve->tray.dir)
-		    : perform_text(&config, &a->question->text, out, errs, &res, err);
+	int r = out < 0 || errs < 0 ? err_sys(err, "'%s'", a->serve->tray.dir)
+				    : perform_check_keys(&rules.keys, err);
 
+	if (r == 0)
+		r = perform_text(&config, &a->question->text, out, errs, &res, err);
 	if (r < 0)
 		return r;
 	if (is_ended(a))

@@ -182,6 +182,7 @@ def a_worker_that_cannot_sign_does_not_begin(w):
         line = ["worker", "--queue", nats.url(), "--remote", depot(w), "--once"]
         w.snap(*line, "--sign", w.top / "nobody").fails(4, "nobody")
         w.snap(*line, "--identity", w.top / "nobody").fails(4, "nobody")
+        w.snap(*line, "--encrypt-to", "nonsense").fails(2, "nonsense")
         (w.top / "broken").write_text("no key\n")
         w.snap(*line, "--sign", w.top / "broken").fails(1, "signing with")
         (w.top / "bin").mkdir()
@@ -243,6 +244,12 @@ def the_far_end_of_ssh_signs_what_it_is_told_to(w):
         far.chmod(0o755)
         error = run().fails_json(125, "E_REFUSED")
         assert "it is not signed" in error["message"], error
+        # A key that cannot sign: the command does not even begin.
+        far.write_text(f'#!/bin/sh\ncase " $* " in *" --tickets "*) set -- "$@" --sign {far};; esac\nexec {SNAP} "$@"\n')
+        ran = len(list((store / "runs").glob("*.json")))
+        told = run().json("snap.run/1", "on", status=125)["on"]
+        assert told["outcome"] == "failed" and "signing with" in told["problem"], told
+        assert len(list((store / "runs").glob("*.json"))) == ran > 0
         far.write_text(f'#!/bin/sh\ncase " $* " in *" --tickets "*) set -- "$@" --sign {w.top}/anna;; esac\nexec {SNAP} "$@"\n')
         assert run().ends(0).json("snap.run/1", "on")["on"]["signer"] == "anna@example.org"
     finally:
