@@ -221,10 +221,12 @@ int oci_put_image(int dir, const struct oci_made *image, struct oci_blob *ret, s
 	struct oci_blob config, manifest;
 	int r = put_config(dir, image, &config, err);
 
-	if (r >= 0)
-		r = put_manifest(dir, image, &config, &manifest, err);
-	if (r >= 0)
-		r = put_index(dir, image, &manifest, err);
+	if (r < 0)
+		return r;
+	r = put_manifest(dir, image, &config, &manifest, err);
+	if (r < 0)
+		return r;
+	r = put_index(dir, image, &manifest, err);
 	if (r < 0)
 		return r;
 	*ret = manifest;

@@ -179,10 +179,12 @@ int file_read_arms(struct file_source *src, struct yaml v, struct engine_experim
 		if (r < 0)
 			return file_complain(src, name, err, "'arms': %s", why.msg);
 		r = add_arm(x, yaml_text(name), err);
-		if (r >= 0)
-			r = note_place(src, name, err);
-		if (r >= 0)
-			r = fill_arm(src, name, value, &x->arms[x->n_arms - 1], err);
+		if (r < 0)
+			return r;
+		r = note_place(src, name, err);
+		if (r < 0)
+			return r;
+		r = fill_arm(src, name, value, &x->arms[x->n_arms - 1], err);
 	}
 	return r;
 }

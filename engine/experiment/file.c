@@ -202,9 +202,12 @@ static int check_arm(struct engine *e, const struct origin *o, const struct file
 		return r;
 	if (x->arms[i].from)
 		r = check_base(e, o, src, &src->arms[i].at, x->arms[i].from, err);
-	if (r >= 0)
-		r = check_profile(src, x, &p, err);
-	if (r >= 0 && src->arms[i].inner)
+	if (r < 0)
+		return r;
+	r = check_profile(src, x, &p, err);
+	if (r < 0)
+		return r;
+	if (src->arms[i].inner)
 		r = check_inner(src->arms[i].inner, x->arms[i].inner, &p, err);
 	return r;
 }
@@ -271,10 +274,12 @@ static int read_named(struct engine *e, const char *name, const char *profile, s
 	if (!x->file)
 		return err_nomem(err);
 	r = file_read(&src, (const char *)o.text.data, o.text.len, x, err);
-	if (r >= 0)
-		r = use_profile(x, profile, err);
-	if (r >= 0)
-		r = check_trust(e, &o, &src, x, err);
+	if (r < 0)
+		return r;
+	r = use_profile(x, profile, err);
+	if (r < 0)
+		return r;
+	r = check_trust(e, &o, &src, x, err);
 	return r < 0 ? r : apply_matrices(&src, x, err);
 }
 

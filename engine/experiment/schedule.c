@@ -251,9 +251,13 @@ static int settle(struct work *w, struct err *err)
 			continue;
 		inside = inner_work(w, arm);
 		r = settle(&inside, err);
-		if (r >= 0 && is_enough(inside.x))
+		if (r < 0)
+			return r;
+		if (is_enough(inside.x))
 			r = schedule_stop(&inside, "enough arms have passed", err);
-		if (r >= 0 && is_over(inside.x))
+		if (r < 0)
+			return r;
+		if (is_over(inside.x))
 			r = inner_settle(w, arm, count_active(work_whole(w)->x) == 0, err);
 	}
 	return r;

@@ -143,12 +143,15 @@ int approve_decide(struct engine *e, const char *id, const struct decision *what
 	struct shipping s = { .engine = e, .change = ret };
 	int r = me ? docket_take(e, &change_kind, id, &lock, err) : err_nomem(err);
 
-	if (r >= 0)
-		r = change_load(e, id, &lock, ret, err);
-	if (r >= 0)
-		r = check_open(ret, what, err);
-	if (r >= 0)
-		r = may_decide(e, ret, d, me, err);
+	if (r < 0)
+		return r;
+	r = change_load(e, id, &lock, ret, err);
+	if (r < 0)
+		return r;
+	r = check_open(ret, what, err);
+	if (r < 0)
+		return r;
+	r = may_decide(e, ret, d, me, err);
 	if (r < 0)
 		return r;
 	s.lock = lock;

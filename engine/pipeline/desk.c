@@ -171,10 +171,12 @@ int engine_desk_open(struct engine *e, const char *dir, struct engine_desk **ret
 	if (!engine_has_store(e))
 		return err_set(err, -ENOENT, "there is no store in '%s'", e->store_path);
 	r = lock_desk(d, err);
-	if (r >= 0)
-		r = open_place(d, dir, err);
-	if (r >= 0)
-		r = listen_there(d, dir, err);
+	if (r < 0)
+		return r;
+	r = open_place(d, dir, err);
+	if (r < 0)
+		return r;
+	r = listen_there(d, dir, err);
 	if (r < 0)
 		return r;
 	*ret = TAKE_PTR(d);

@@ -66,9 +66,13 @@ static int choose(struct engine *e, struct export *x, struct err *err)
 	if (!state)
 		return err_set(err, -EINVAL, "no state is named, and this is in no clone");
 	r = add_state(e, x, state, err);
-	if (r >= 0 && x->options->base)
+	if (r < 0)
+		return r;
+	if (x->options->base)
 		r = add_state(e, x, x->options->base, err);
-	if (r >= 0 && x->options->base)
+	if (r < 0)
+		return r;
+	if (x->options->base)
 		r = compare_parts(x, err);
 	return r < 0 ? r : hold_open(e, &x->hold, &x->options->watch, err);
 }
@@ -166,10 +170,12 @@ static int put_layer(struct export *x, int dir, const struct object_id *root,
 	struct packed done;
 	int r = oci_writer_open(&x->writer, dir, err);
 
-	if (r >= 0)
-		r = pack_root(x->store, root, &options, &done, err);
-	if (r >= 0)
-		r = oci_writer_keep(&x->writer, &ret->blob, err);
+	if (r < 0)
+		return r;
+	r = pack_root(x->store, root, &options, &done, err);
+	if (r < 0)
+		return r;
+	r = oci_writer_keep(&x->writer, &ret->blob, err);
 	if (r < 0)
 		return r;
 	hex_encode(done.sha256, sizeof(done.sha256), hex);

@@ -71,11 +71,13 @@ static int count_records(struct store *s, struct engine_metrics *m, struct err *
 {
 	int r = project_each(s, on_project, m, err);
 
-	if (r >= 0)
-		r = snapshot_each(s, on_snapshot, m, err);
-	if (r >= 0)
-		r = clone_each(s, on_clone, m, err);
-	return r >= 0 ? receipt_each(s, on_receipt, m, err) : r;
+	if (r < 0)
+		return r;
+	r = snapshot_each(s, on_snapshot, m, err);
+	if (r < 0)
+		return r;
+	r = clone_each(s, on_clone, m, err);
+	return r < 0 ? r : receipt_each(s, on_receipt, m, err);
 }
 
 static int measure(struct store *s, struct engine_metrics *m, struct err *err)
@@ -116,10 +118,12 @@ int engine_metrics(struct engine *e, struct engine_metrics *ret, struct err *err
 	if (r < 0)
 		return r;
 	r = count_records(s, &m, err);
-	if (r >= 0)
-		r = measure(s, &m, err);
-	if (r >= 0)
-		r = count_runs(e, &m, err);
+	if (r < 0)
+		return r;
+	r = measure(s, &m, err);
+	if (r < 0)
+		return r;
+	r = count_runs(e, &m, err);
 	if (r < 0)
 		return r;
 	m.events = engine_events_newest(e);

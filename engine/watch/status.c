@@ -112,12 +112,15 @@ static int load(struct engine *e, struct engine_watch_status *s, struct watch_st
 	struct err problem = { 0 };
 	int r = watch_state_load(e, NULL, state, &s->running, err);
 
-	if (r >= 0)
-		r = watch_control_load(e, control, err);
-	if (r >= 0)
-		r = engine_watch_log(e, &s->firings, err);
-	if (r >= 0)
-		r = engine_changes(e, true, &s->changes, err);
+	if (r < 0)
+		return r;
+	r = watch_control_load(e, control, err);
+	if (r < 0)
+		return r;
+	r = engine_watch_log(e, &s->firings, err);
+	if (r < 0)
+		return r;
+	r = engine_changes(e, true, &s->changes, err);
 	if (r < 0)
 		return r;
 	keep_ours(&s->changes);
