@@ -25,7 +25,7 @@ static const struct opt clone_opts[] = {
 		"start from a snapshot or clone (default: here)"),
 	OPT_U64(0, "count", "N", struct clone_args, count, "make N, called NAME-1, NAME-2, ..."),
 	OPT_DURATION(0, "ttl", "TIME", struct clone_args, ttl,
-		     "remove it after this time once unused: 30m, 2h"),
+		     "remove it when it is this old and unused: 30m, 2h"),
 	OPT_SIZE(0, "quota", "SIZE", struct clone_args, quota, "limit its growth: 2G"),
 	OPT_STR(0, "durability", "HOW", struct clone_args, durability,
 		"fast, or full: fsync survives power loss (default)"),
