@@ -329,12 +329,14 @@ void promising_end_remote(struct promising *c)
 	AUTO_CLOSE int all = open_all(c->all);
 	char hex[CATALOG_HEX_SIZE];
 	struct err ignored = { 0 };
+	struct supply *supply;
 
 	pthread_mutex_lock(&c->all->lock);
 	while (c->in_use > 0)
 		pthread_cond_wait(&c->all->changed, &c->all->lock);
+	supply = TAKE_PTR(c->supply);
 	pthread_mutex_unlock(&c->all->lock);
-	supply_free(TAKE_PTR(c->supply)); /* nobody finds it any more */
+	supply_free(supply);
 	if (all >= 0)
 		remove_dir(all, catalog_id_hex(&c->record.id, hex));
 	if (path)

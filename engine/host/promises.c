@@ -38,6 +38,9 @@ void promises_end(struct promises *p)
 			      true); /* while the threads are there, which writers may wait for */
 	pthread_mutex_lock(&p->lock);
 	p->ending = true;
+	for (struct promising *c = p->first; c; c = c->after)
+		if (c->supply)
+			supply_end(c->supply);
 	pthread_cond_broadcast(&p->changed);
 	pthread_mutex_unlock(&p->lock);
 	/* Whoever begins one now finds that all is ending; promises_free() waits for that. */

@@ -89,6 +89,8 @@ int supply_check_wait(struct supply *s, const struct supply_since *since,
 	uint64_t last;
 	LOCKED(&s->lock);
 
+	if (s->ending)
+		return err_set(err, -EIO, "cowfsd ends before it is fetched");
 	if (is_bad(s, since, what))
 		return say_bad(s, err);
 	if (s->failures > since->failures && is_away(s))
@@ -101,6 +103,14 @@ int supply_check_wait(struct supply *s, const struct supply_since *since,
 	return is_alone(s, GONE_MS)
 		   ? say_alone(err)
 		   : err_set(err, -EIO, "nothing of it has come for %d s", SUPPLY_SILENT_MS / 1000);
+}
+
+void supply_end(struct supply *s)
+{
+	LOCKED(&s->lock);
+
+	s->ending = true;
+	pthread_cond_broadcast(&s->changed);
 }
 
 int supply_check(struct supply *s, struct err *err)

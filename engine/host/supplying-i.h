@@ -53,6 +53,7 @@ struct supply {
 	uint64_t completed; /* packs that were here from end to end */
 	size_t n_bad;       /* frames that were wrong too often, and have not come again */
 	struct err bad;     /* the last one, why */
+	bool ending;        /* nobody waits any more */
 };
 
 /* lock held */

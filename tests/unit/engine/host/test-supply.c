@@ -165,4 +165,28 @@ TEST(wrong_frames_that_two_readers_meet_at_once_both_come_again)
 	CHECK_EQ(get(&s, &one), -EAGAIN);
 }
 
+TEST(nobody_waits_for_bytes_when_cowfsd_ends)
+{
+	CLEANUP(shelf_done) struct shelf s = { 0 };
+	CLEANUP(buf_done) struct buf bytes = BUF_INIT;
+	static struct portable_recipe node;
+	static char block[CHUNK_SIZE_MAX];
+	struct supply_file f;
+	struct err err = { 0 };
+	char got[3];
+
+	memset(block, 'x', sizeof(block));
+	node.n = 2;
+	node.slot[0] = digest_of(block, sizeof(block));
+	node.slot[1] = digest_of("x", 1);
+	CHECK_EQ(portable_recipe_encode(&node, &bytes), 0);
+	add_pack(&s, OBJECT_RECIPE, bytes.data, bytes.len, true);
+	add_pack(&s, OBJECT_CHUNK, block, sizeof(block), false);
+	open_shelf(&s);
+	f = place(&s, OBJECT_RECIPE, bytes.data, bytes.len, sizeof(block) + 1);
+	supply_end(s.supply);
+	CHECK_EQ(supply_read(s.supply, &f, 0, got, sizeof(got), &err), -EIO);
+	CHECK(strstr(err.msg, "cowfsd ends"));
+}
+
 TEST_MAIN("supply")
