@@ -175,6 +175,7 @@ static int bring(struct receiving *v, struct batch *b, struct err *err)
 		.packs = &v->packs, .known = &v->known, .step = on_step, .ctx = v
 	};
 	struct digest root;
+	struct err why = { 0 };
 	int r;
 
 	if (!v->options->root ||
@@ -190,7 +191,10 @@ static int bring(struct receiving *v, struct batch *b, struct err *err)
 		receive_lazy_options(&v->lazy, &o);
 		batch_expect_passing_trees(b);
 	}
-	return r < 0 ? r : inbound_root(b, &o, &root, &v->got, err);
+	if (r < 0)
+		return r;
+	r = inbound_root(b, &o, &root, &v->got, &why);
+	return r < 0 ? err_set(err, r == -EILSEQ ? -EBADMSG : r, "%s", why.msg) : r;
 }
 
 static int tell_wanted(struct receiving *v, struct engine_received *ret, struct err *err)
@@ -387,12 +391,11 @@ int receive_lazily(struct task *task, const struct engine_receive_options *optio
 {
 	struct promises *p = task->host->promises;
 	struct lazy record = { 0 };
-	int r = promises_await_room(p, task, &options->watch, err);
+	int r;
 
-	if (r < 0)
-		return r;
-	if (!promises_may_begin(p))
-		return err_set(err, -EBUSY, "a command needs all states to be complete");
+	/* Then all of it is fetched at once. */
+	if (!promises_have_room(p) || !promises_may_begin(p))
+		return err_set(err, -EBUSY, "others need all states to be complete");
 	r = receive(task, options, ret, &record, err);
 	if (r >= 0 && record.files > 0)
 		promises_begin(p, &record, NULL);

@@ -39,7 +39,9 @@ NODISCARD int promises_recover(struct promises *p, struct err *err);
 
 /* --- a new capture ------------------------------------------------------------------------ */
 
-/* Wait while too many captures are under way to begin another one.  The caller holds no turn. */
+/* Are few enough captures under way to begin another one? */
+bool promises_have_room(struct promises *p);
+/* Wait until it is so.  The caller holds no turn. */
 NODISCARD int promises_await_room(struct promises *p, const struct task *task,
 				  const struct engine_watch *watch, struct err *err);
 

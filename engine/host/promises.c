@@ -447,6 +447,13 @@ static int await(struct promises *p, const struct task *task, const struct promi
 	return r;
 }
 
+bool promises_have_room(struct promises *p)
+{
+	LOCKED(&p->lock);
+
+	return count_open(p, &everything) < OPEN_MAX;
+}
+
 int promises_await_room(struct promises *p, const struct task *task,
 			const struct engine_watch *watch, struct err *err)
 {

@@ -103,10 +103,14 @@ int supply_content(struct supply *s, struct batch *b, struct digests *known,
 bool supply_has(struct supply *s, const struct supply_file *what, bool urgent)
 {
 	struct err ignored = { 0 };
+	int r = inbound_is_here(&s->packs, what->kind, &what->digest, what->size, urgent, &ignored);
 
+	if (r == -EILSEQ) {
+		IGNORE_RESULT(judge(s, r, urgent, &ignored), "it comes again");
+		return false;
+	}
 	/* What is wrong with it is found out when it is read. */
-	if (inbound_is_here(&s->packs, what->kind, &what->digest, what->size, urgent, &ignored) !=
-	    0)
+	if (r != 0)
 		return true;
 	if (urgent)
 		IGNORE_RESULT(judge(s, -ENODATA, true, &ignored), "it comes in its turn, then");

@@ -165,6 +165,38 @@ TEST(wrong_frames_that_two_readers_meet_at_once_both_come_again)
 	CHECK_EQ(get(&s, &one), -EAGAIN);
 }
 
+/* The list of a large file's chunks: whoever only looks whether all is here meets it first. */
+TEST(a_wrong_list_of_chunks_comes_again_also_if_nobody_reads_the_file)
+{
+	static struct portable_recipe node;
+	static char block[CHUNK_SIZE_MAX];
+	CLEANUP(shelf_done) struct shelf s = { 0 };
+	CLEANUP(buf_done) struct buf bytes = BUF_INIT;
+	struct engine_supply_options o = { .process = 1, .first = true, .most = 1 << 20 };
+	struct engine_range range = { 0 };
+	struct supply_file f;
+	struct err err = { 0 };
+	uint64_t completed;
+
+	node.n = 2;
+	node.slot[0] = digest_of(block, sizeof(block));
+	node.slot[1] = digest_of("x", 1);
+	CHECK_EQ(portable_recipe_encode(&node, &bytes), 0);
+	add_pack(&s, OBJECT_RECIPE, bytes.data, bytes.len, true);
+	put_file(s.packs[0], "pack", "junk that is none", 17);
+	open_shelf(&s);
+	completed = supply_completed(s.supply);
+	f = place(&s, OBJECT_RECIPE, bytes.data, bytes.len, sizeof(block) + 1);
+	CHECK(!supply_has(s.supply, &f, false));
+	CHECK_OK(supply_report(s.supply, &o, &err), &err);
+	o.first = false;
+	CHECK(supply_next(s.supply, &o, &range));
+	CHECK_STR(range.pack, s.packs[0]);
+	o.done = range;
+	CHECK_OK(supply_report(s.supply, &o, &err), &err);
+	CHECK(supply_completed(s.supply) > completed);
+}
+
 TEST(nobody_waits_for_bytes_when_cowfsd_ends)
 {
 	CLEANUP(shelf_done) struct shelf s = { 0 };
