@@ -13,6 +13,7 @@
 #include "engine/act/clone-git-i.h"
 #include "engine/act/maker-i.h"
 #include "engine/act/strays-i.h"
+#include "engine/act/unneeded-i.h"
 #include "engine/find/part-i.h"
 #include "engine/host/host-i.h"
 #include "engine/host/promises-i.h"
@@ -510,7 +511,7 @@ static int prepare_git(struct making *m, struct err *err)
 }
 
 static int make(struct task *task, const struct engine_clone_options *options,
-		struct engine_clones *ret, struct err *err)
+		struct engine_clones *ret, struct catalog_id *ret_start, struct err *err)
 {
 	CLEANUP(making_done) struct making m = { .task = task, .options = options };
 	const uint64_t start = engine_clock_ms();
@@ -522,6 +523,7 @@ static int make(struct task *task, const struct engine_clone_options *options,
 	stored = find_start(task, options, &m.clones, &m.start, err);
 	if (stored < 0)
 		return stored;
+	*ret_start = m.start.id;
 	r = options->part ? strays_refuse(&m.clones, err) : 0;
 	if (r < 0)
 		return r;
@@ -533,12 +535,8 @@ static int make(struct task *task, const struct engine_clone_options *options,
 	if (r < 0)
 		return r;
 	r = describe(&m, err);
-	if (r < 0)
-		return r;
-	r = prepare_git(&m, err);
-	if (r < 0)
-		return r;
-	r = task_wanted(task, err);
+	r = r < 0 ? r : prepare_git(&m, err);
+	r = r < 0 ? r : task_wanted(task, err);
 	if (r < 0)
 		return r;
 	r = put_all(&m, err);
@@ -563,7 +561,7 @@ static int make(struct task *task, const struct engine_clone_options *options,
 
 /* What is carried to another project must not name promises there. */
 static int make_carried(struct task *task, const struct engine_clone_options *options,
-			struct engine_clones *ret, struct err *err)
+			struct engine_clones *ret, struct catalog_id *ret_start, struct err *err)
 {
 	const struct promises_scope everything = { .all = true };
 	struct promises *p = task->host->promises;
@@ -571,7 +569,7 @@ static int make_carried(struct task *task, const struct engine_clone_options *op
 
 	if (r < 0)
 		return r;
-	r = make(task, options, ret, err);
+	r = make(task, options, ret, ret_start, err);
 	promises_leave(p);
 	return r;
 }
@@ -579,8 +577,13 @@ static int make_carried(struct task *task, const struct engine_clone_options *op
 int clone_make(struct task *task, const struct engine_clone_options *options,
 	       struct engine_clones *ret, struct err *err)
 {
-	return options->carry ? make_carried(task, options, ret, err)
-			      : make(task, options, ret, err);
+	struct catalog_id start = { 0 };
+	int r = options->carry ? make_carried(task, options, ret, &start, err)
+			       : make(task, options, ret, &start, err);
+
+	if (r < 0)
+		unneeded_give_up(task, &start, options->from);
+	return r;
 }
 
 int clone_announce(struct task *task, const struct engine_clone_options *options,

@@ -11,12 +11,19 @@
 
 struct clone;
 struct host;
+struct task;
 
 /* The snapshot that was captured for a clone; zero if no capture is under way. */
 struct catalog_id unneeded_of(struct host *h, const struct clone *c);
 
 /* The clone is gone; zero: there is nothing to do.  A capture that cannot be ended goes on, with a warning. */
 void unneeded_end(struct host *h, const struct catalog_id *captured);
+
+/*
+ * The same for a clone that could not be made of the snapshot `start`; zero: it was not found yet, and `from` (may be
+ * NULL) names it.
+ */
+void unneeded_give_up(struct task *task, const struct catalog_id *start, const char *from);
 
 /* Those that a cowfsd before this one left, before promises_recover() goes on with the others. */
 void unneeded_sweep(struct host *h);

@@ -7,6 +7,7 @@
 #include "base/log.h"
 #include "base/vec.h"
 #include "engine/act/forget-i.h"
+#include "engine/find/engine-i.h"
 #include "engine/host/host-i.h"
 #include "engine/host/promises-i.h"
 
@@ -128,4 +129,15 @@ void unneeded_end(struct host *h, const struct catalog_id *captured)
 void unneeded_sweep(struct host *h)
 {
 	end_all(h, NULL);
+}
+
+void unneeded_give_up(struct task *task, const struct catalog_id *start, const char *from)
+{
+	CLEANUP(snapshot_done) struct snapshot s = { 0 };
+	struct err ignored = { 0 };
+
+	if (!catalog_id_is_zero(start))
+		unneeded_end(task->host, start);
+	else if (from && state_resolve(&task->engine, task->host->store, from, &s, &ignored) >= 0)
+		unneeded_end(task->host, &s.id);
 }

@@ -42,6 +42,15 @@ static int describe(struct fetching *f, struct store *store, const struct snapsh
 	return history_entry(s, &got->snapshot, err);
 }
 
+/* The project has come to look like a later one since: a clone of this one would take that back. */
+static bool is_stale(const struct fetching *f, const struct snapshot *s)
+{
+	char hex[CATALOG_HEX_SIZE];
+
+	return s->clone && f->seen.applied[0] != '\0' &&
+	       strcmp(catalog_id_hex(&s->base, hex), f->seen.applied) != 0;
+}
+
 /* 1 if the project has exactly this snapshot, complete or on its way: it is not fetched twice. */
 static int find_same(struct fetching *f, struct engine_received *got, struct err *err)
 {
@@ -55,7 +64,7 @@ static int find_same(struct fetching *f, struct engine_received *got, struct err
 	    engine_store(f->e, STORE_READ, &store, &ignored) < 0 ||
 	    snapshot_find(store, f->seen.snapshot, &s, &ignored) < 0 ||
 	    project_choose(f->e, store, NULL, &here, &ignored) < 0 ||
-	    !catalog_id_same(&here.id, &s.project))
+	    !catalog_id_same(&here.id, &s.project) || is_stale(f, &s))
 		return 0;
 	r = describe(f, store, &s, got, err);
 	return r < 0 ? r : 1;

@@ -312,6 +312,37 @@ def a_fetch_whose_last_clone_goes_is_given_up(w):
 
 
 @test
+def a_clone_that_cannot_be_made_leaves_no_fetch_that_nobody_owns(w):
+    o = Lazy(w)
+    o.other.ok("init")
+    o.other.ok("clone", "-n", "look")
+    assert b"there is a clone 'look' already" in o.other.snap("clone", f"{depot(w)}:main", "look").ends(1).err
+    assert until(lambda: not list(o.store_dir().glob("*")) and not o.fetchers()), o.fetchers()
+    o.other.ok("tag", "mine", "@", timeout=60)
+    o.other.ok("diff", "look", timeout=60)
+    o.other.end()
+
+
+@test
+def a_clone_of_what_was_pulled_takes_back_nothing_that_was_edited_since(w):
+    o = Lazy(w)
+    o.release()
+    o.other.ok("pull", f"{depot(w)}:main")
+    (w.project / "note").write_text("theirs\n")
+    w.ok("push", f"{depot(w)}:main")
+    o.other.ok("pull", f"{depot(w)}:main")
+    note = o.other.project / "note"
+    assert note.read_text() == "theirs\n"
+    note.write_text("mine again\n")
+    o.other.ok("clone", f"{depot(w)}:main", "look")
+    o.other.ok("gc")
+    assert not o.other.ok("diff", "--stat", "look").out, "a fresh clone has no changes"
+    o.other.snap("promote", "look")
+    assert note.read_text() == "mine again\n"
+    o.other.end()
+
+
+@test
 def what_is_on_its_way_is_not_fetched_twice(w):
     o = Lazy(w)
     first = o.clone()
