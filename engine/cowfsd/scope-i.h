@@ -20,6 +20,9 @@ struct scope_rule {
 	const char *names[SCOPE_NAMES_MAX];
 };
 
-/* Its project is the one that holds the caller's directory, with those of the states that are named. */
-NODISCARD int scope_find(struct task *task, const struct scope_rule *rule, struct json options,
-			 struct promises_scope *ret, struct err *err);
+/*
+ * promises_enter() for the project that holds the caller's directory and those of the states that are named; what these
+ * are may change while it waits.  `despite`: see struct promises_scope.
+ */
+NODISCARD int scope_enter(struct task *task, const struct scope_rule *rule, bool despite,
+			  struct json options, const struct engine_watch *watch, struct err *err);

@@ -48,10 +48,11 @@ static int add_state(struct scoping *g, const char *text, struct err *err)
 {
 	CLEANUP(state_done) struct state state = { 0 };
 	struct err ignored = { 0 };
+	int r = state_find(&g->task->engine, g->task->host->store, text, &state, &ignored);
 
-	if (state_find(&g->task->engine, g->task->host->store, text, &state, &ignored) >= 0)
+	if (r >= 0)
 		return add_project(g, &state.project, err);
-	if (strchr(text, '/'))
+	if (strchr(text, '/') || (r != -ENOENT && r != -EINVAL && r != -ENXIO))
 		g->scope->all = true;
 	return 0;
 }
@@ -86,17 +87,20 @@ static int add_here(struct scoping *g, struct err *err)
 	struct store *s = g->task->host->store;
 	struct engine *e = &g->task->engine;
 	struct err ignored = { 0 };
+	int r;
 
 	if (project_around(e, s, &here, &ignored) >= 0)
 		return add_project(g, &here, err);
-	if (project_choose(e, s, NULL, &chosen, &ignored) < 0 ||
-	    moved_find(s, chosen.path, chosen.path, &moved, &ignored) != 0)
+	r = project_choose(e, s, NULL, &chosen, &ignored);
+	if (r == -ECANCELED)
+		return 0; /* "/" or the home directory: no command picks it */
+	if (r < 0 || moved_find(s, chosen.path, chosen.path, &moved, &ignored) != 0)
 		g->scope->all = true;
 	return 0;
 }
 
-int scope_find(struct task *task, const struct scope_rule *rule, struct json options,
-	       struct promises_scope *ret, struct err *err)
+static int find(struct task *task, const struct scope_rule *rule, struct json options,
+		struct promises_scope *ret, struct err *err)
 {
 	struct scoping g = { .task = task, .rule = rule, .scope = ret };
 	int r;
@@ -107,5 +111,43 @@ int scope_find(struct task *task, const struct scope_rule *rule, struct json opt
 	r = add_here(&g, err);
 	for (size_t i = 0; r >= 0 && !ret->all && i < SCOPE_NAMES_MAX && rule->names[i]; i++)
 		r = add_states(&g, options, rule->names[i], err);
+	return r;
+}
+
+static bool has(const struct promises_scope *s, const struct catalog_id *project)
+{
+	for (size_t i = 0; i < s->n; i++)
+		if (catalog_id_same(&s->projects[i], project))
+			return true;
+	return s->all;
+}
+
+static bool covers(const struct promises_scope *s, const struct promises_scope *now)
+{
+	for (size_t i = 0; i < now->n; i++)
+		if (!has(s, &now->projects[i]))
+			return false;
+	return s->all || !now->all;
+}
+
+int scope_enter(struct task *task, const struct scope_rule *rule, bool despite, struct json options,
+		const struct engine_watch *watch, struct err *err)
+{
+	struct promises *p = task->host->promises;
+	struct promises_scope scope, now;
+	int r = find(task, rule, options, &scope, err);
+
+	while (r >= 0) {
+		scope.despite = despite;
+		r = promises_enter(p, task, &scope, watch, err);
+		if (r < 0)
+			return r;
+		/* From now on no capture begins. */
+		r = find(task, rule, options, &now, err);
+		if (r >= 0 && covers(&scope, &now))
+			return 0;
+		promises_leave(p);
+		scope = now;
+	}
 	return r;
 }

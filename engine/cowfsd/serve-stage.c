@@ -20,20 +20,15 @@ static int begin(struct task *task, const struct stage_options *o, struct json o
 		 struct stage *ret, struct err *err)
 {
 	const struct scope_rule rule = { .by_project = !o->root, .names = { "clone", "from" } };
-	struct promises *p = task->host->promises;
-	struct promises_scope scope;
 	int r;
 
 	if (o->clone ? !o->no_snapshot : o->lazy)
 		return stage_begin(task, o, ret, err);
-	r = scope_find(task, &rule, options, &scope, err);
-	if (r < 0)
-		return r;
-	r = promises_enter(p, task, &scope, &o->watch, err);
+	r = scope_enter(task, &rule, false, options, &o->watch, err);
 	if (r < 0)
 		return r;
 	r = stage_begin(task, o, ret, err);
-	promises_leave(p);
+	promises_leave(task->host->promises);
 	return r;
 }
 

@@ -323,21 +323,15 @@ static void send_notice(struct connection *c)
 static int serve(const struct verb *verb, struct task *task, const struct engine_watch *watch,
 		 struct json options, struct json answer, struct err *err)
 {
-	struct promises *promises = task->host->promises;
-	struct promises_scope scope;
 	int r;
 
 	if (verb->beside)
 		return verb->serve(task, watch, options, answer, err);
-	r = scope_find(task, &verb->scope, options, &scope, err);
-	if (r < 0)
-		return r;
-	scope.despite = verb->despite;
-	r = promises_enter(promises, task, &scope, watch, err);
+	r = scope_enter(task, &verb->scope, verb->despite, options, watch, err);
 	if (r < 0)
 		return r;
 	r = verb->serve(task, watch, options, answer, err);
-	promises_leave(promises);
+	promises_leave(task->host->promises);
 	return r;
 }
 

@@ -318,6 +318,9 @@ def a_capture_holds_up_nobody_who_works_on_another_project(w):
     ok("rebase", "mine")
     ok("tag", "two", "@")
     ok("log", "a")
+    first, second = ok("-q", "log", "--all").split()[:2]
+    for nowhere in (w.home, "/"):  # no project can be there
+        w.ok("diff", first, second, cwd=nowhere, timeout=60)
     # Whatever is named of the other project is waited for, wherever the command is given.
     waits(w, "diff", "try", cwd=other)
     waits(w, "promote", "try", "--dry-run", cwd=other)
