@@ -11,6 +11,7 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
+#include <linux/btrfs.h>
 #include <linux/fscrypt.h>
 
 #include "base/buf.h"
@@ -75,6 +76,13 @@ static enum doctor_rest of_slaves(int device, int depth)
 	return n > 0 ? found : DOCTOR_REST_PLAIN;
 }
 
+/* libcryptsetup names what it makes; two of its kinds only check. */
+static bool is_crypt(const char *uuid)
+{
+	return strncmp(uuid, "CRYPT-", 6) == 0 && strncmp(uuid, "CRYPT-VERITY-", 13) != 0 &&
+	       strncmp(uuid, "CRYPT-INTEGRITY-", 16) != 0;
+}
+
 static enum doctor_rest of_device(unsigned major, unsigned minor, int depth)
 {
 	char path[64], line[4096];
@@ -84,31 +92,50 @@ static enum doctor_rest of_device(unsigned major, unsigned minor, int depth)
 	device = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (device < 0 || depth > DEPTH_MAX)
 		return DOCTOR_REST_UNKNOWN;
-	if (read_line(device, "dm/uuid", line, sizeof(line)) && strncmp(line, "CRYPT-", 6) == 0)
+	if (read_line(device, "dm/uuid", line, sizeof(line)) && is_crypt(line))
 		return DOCTOR_REST_ENCRYPTED;
 	if (read_line(device, "loop/backing_file", line, sizeof(line)))
 		return of_path(line, depth + 1);
+	if (faccessat(device, "partition", F_OK, 0) == 0 &&
+	    read_line(device, "../dev", line, sizeof(line)) &&
+	    sscanf(line, "%u:%u", &major, &minor) == 2)
+		return of_device(major, minor, depth + 1);
 	return of_slaves(device, depth);
 }
 
+/* Only one of several devices stands in the list of mounts. */
+static bool has_one_device(const char *path, const char *type)
+{
+	struct btrfs_ioctl_fs_info_args info = { 0 };
+	AUTO_CLOSE int fd = -1;
+
+	if (strcmp(type, "btrfs") != 0)
+		return true;
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	return fd >= 0 && ioctl(fd, BTRFS_IOC_FS_INFO, &info) == 0 && info.num_devices == 1;
+}
+
 /* A file system with a device number of its own (btrfs, overlayfs): by what the list of mounts says of it. */
-static enum doctor_rest of_mount(dev_t dev, int depth)
+static enum doctor_rest of_mount(const char *path, int depth)
 {
 	FILE *list = fopen("/proc/self/mountinfo", "re");
 	char line[8192], type[64], source[4096];
 	enum doctor_rest found = DOCTOR_REST_UNKNOWN;
-	unsigned major, minor;
+	unsigned long long id;
+	struct statx stx;
 	const char *rest;
 	struct stat st;
 
+	if (statx(AT_FDCWD, path, 0, STATX_MNT_ID, &stx) < 0 || !(stx.stx_mask & STATX_MNT_ID))
+		stx.stx_mnt_id = 0;
 	while (list && fgets(line, sizeof(line), list)) {
 		rest = strstr(line, " - ");
-		if (sscanf(line, "%*u %*u %u:%u", &major, &minor) != 2 || !rest ||
-		    makedev(major, minor) != dev ||
+		if (sscanf(line, "%llu", &id) != 1 || !rest || id != stx.stx_mnt_id ||
 		    sscanf(rest, " - %63s %4095s", type, source) != 2)
 			continue;
 		found = of_file_system(type);
-		if (found == DOCTOR_REST_UNKNOWN && stat(source, &st) == 0 && S_ISBLK(st.st_mode))
+		if (found == DOCTOR_REST_UNKNOWN && stat(source, &st) == 0 && S_ISBLK(st.st_mode) &&
+		    has_one_device(path, type))
 			found = of_device(major(st.st_rdev), minor(st.st_rdev), depth);
 		break;
 	}
@@ -133,7 +160,7 @@ static enum doctor_rest of_path(const char *path, int depth)
 		return DOCTOR_REST_UNKNOWN;
 	if (has_policy(path))
 		return DOCTOR_REST_ENCRYPTED;
-	return major(st.st_dev) == 0 ? of_mount(st.st_dev, depth)
+	return major(st.st_dev) == 0 ? of_mount(path, depth)
 				     : of_device(major(st.st_dev), minor(st.st_dev), depth);
 }
 
