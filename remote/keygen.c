@@ -54,10 +54,10 @@ static const char *last_words(struct buf *said)
 	return reason ? reason : last ? last : "it said nothing";
 }
 
-int keygen_sign(const struct buf *text, const char *key, char **ret, struct err *err)
+int keygen_sign(const char *space, const struct buf *text, const char *key, char **ret,
+		struct err *err)
 {
-	const char *const argv[] = { KEYGEN,           "-q", "-Y", "sign", "-n",
-				     KEYGEN_NAMESPACE, "-f", key,  NULL };
+	const char *const argv[] = { KEYGEN, "-q", "-Y", "sign", "-n", space, "-f", key, NULL };
 	CLEANUP(buf_done) struct buf said = BUF_INIT;
 	const char *all, *begin;
 	/* It asks for a passphrase on the terminal; that takes as long as it takes. */
@@ -108,10 +108,10 @@ struct checking {
 static int check_one(struct checking *c, const char *who, const char *revoked, struct buf *said,
 		     struct err *err)
 {
-	const char *const argv[] = {
-		KEYGEN, "-Y", "verify", "-n",    KEYGEN_NAMESPACE,      "-f",    c->of->signers,
-		"-I",   who,  "-s",     c->file, revoked ? "-r" : NULL, revoked, NULL
-	};
+	const char *const argv[] = { KEYGEN,       "-Y", "verify",       "-n",
+				     c->of->space, "-f", c->of->signers, "-I",
+				     who,          "-s", c->file,        revoked ? "-r" : NULL,
+				     revoked,      NULL };
 	int r;
 
 	buf_reset(said);

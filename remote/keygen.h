@@ -1,8 +1,8 @@
 /*
  * keygen.h - SSH signatures of short texts, made and checked by ssh-keygen -Y.
  *
- * Keys, agents, hardware keys and lists of allowed signers are those that people have for git.  The
- * namespace is KEYGEN_NAMESPACE for all of them: a text says in its first line what it is, so that no
+ * Keys, agents, hardware keys and lists of allowed signers are those that people have for git.  Each kind of text
+ * has a namespace, so that a list can say what a key is good for; and its first line says what it is, so that no
  * signature of one kind passes for another.
  */
 #pragma once
@@ -10,17 +10,23 @@
 #include "base/buf.h"
 #include "base/err.h"
 
-#define KEYGEN_NAMESPACE "snapcow" /* as ssh-keygen -n and allowed_signers have it */
-#define KEYGEN_BEGIN     "-----BEGIN SSH SIGNATURE-----"
+/* As ssh-keygen -n and allowed_signers have them. */
+#define KEYGEN_SNAPSHOT "snapcow"
+#define KEYGEN_RESULT   "snapcow-result" /* of a ticket */
+#define KEYGEN_AUDIT    "snapcow-audit"
+
+#define KEYGEN_BEGIN "-----BEGIN SSH SIGNATURE-----"
 
 /*
  * Sign a text of at most 16 KiB with a private key, or a public one whose private key the agent has.  *ret is
  * the signature, armoured; owned.  -ENOTSUP without ssh-keygen; -EACCES if it cannot sign, with its own words.
  */
-NODISCARD int keygen_sign(const struct buf *text, const char *key, char **ret, struct err *err);
+NODISCARD int keygen_sign(const char *space, const struct buf *text, const char *key, char **ret,
+			  struct err *err);
 
 /* What is checked, and by whose word. */
 struct keygen_claim {
+	const char *space;     /* the namespace */
 	const char *subject;   /* as sentences name it */
 	const char *misfit;    /* a sentence: the signature is of another text */
 	const char *signers;   /* a file of ssh-keygen's ALLOWED SIGNERS */

@@ -80,7 +80,7 @@ int signature_make(struct manifest *m, const char *place, const char *key, struc
 	int r = signature_statement(m, place, &statement, err);
 
 	if (r == 0)
-		r = keygen_sign(&statement, key, &m->signature, err);
+		r = keygen_sign(KEYGEN_SNAPSHOT, &statement, key, &m->signature, err);
 	return r < 0 ? r : text_set(&m->signed_as, err, "%s", place);
 }
 
@@ -88,6 +88,7 @@ int signature_check(const struct manifest *m, const char *place, const char *sig
 		    const char *revoked, char **ret, struct err *err)
 {
 	const struct keygen_claim claim = {
+		.space = KEYGEN_SNAPSHOT,
 		.subject = place,
 		.misfit = "its signature does not fit what it holds, or this name",
 		.signers = signers,

@@ -1,9 +1,12 @@
 #include "cli/cmd/experiment-plan.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
+#include "base/path.h"
 #include "base/vec.h"
 #include "engine/api/matrix.h"
 
@@ -303,6 +306,20 @@ static int read_lists(const struct experiment_args *a, struct engine_experiment 
 	return r;
 }
 
+/* The path of a file, from wherever it will be read. */
+static int copy_file(const char *from, char **to, struct err *err)
+{
+	char here[PATH_MAX];
+	AUTO_FREE char *path = NULL;
+
+	if (!from)
+		return 0;
+	if (!getcwd(here, sizeof(here)))
+		return err_sys(err, "the current directory");
+	path = path_clean(here, from);
+	return path ? copy_text(path, to, err) : err_nomem(err);
+}
+
 static int read_texts(const struct experiment_args *a, struct engine_experiment *x, struct err *err)
 {
 	const struct {
@@ -312,13 +329,17 @@ static int read_texts(const struct experiment_args *a, struct engine_experiment 
 		{ a->name, &x->name },       { a->from, &x->from },
 		{ a->profile, &x->profile }, { a->net, &x->net },
 		{ a->on, &x->on.queue },     { a->remote, &x->on.remote },
-		{ a->creds, &x->on.creds },  { a->signers, &x->on.signers },
+	}, files[] = {
+		{ a->creds, &x->on.creds },
+		{ a->signers, &x->on.signers },
 		{ a->sign, &x->on.sign },
 	};
 	int r = a->score ? engine_experiment_score(x, a->score, err) : 0;
 
 	for (size_t i = 0; i < ARRAY_LEN(texts) && r >= 0; i++)
 		r = copy_text(texts[i].from, texts[i].to, err);
+	for (size_t i = 0; i < ARRAY_LEN(files) && r >= 0; i++)
+		r = copy_file(files[i].from, files[i].to, err);
 	return r < 0 ? r : read_keep(a->keep, &x->keep, err);
 }
 

@@ -331,7 +331,7 @@ static int end_command(struct work *w, struct engine_arm *arm, const struct engi
 	r = arm_on_take(arm, run, err);
 	if (r < 0)
 		return r;
-	if (is_cut(run) || run->exit_code != 0) {
+	if (is_cut(run) || run->machine.lost || run->exit_code != 0) {
 		arm_look_at_failed(w, arm);
 		r = explain_end(arm, "the command", run, err);
 		return r < 0 ? r : arm_fail(w, arm, failure_of(run), err);

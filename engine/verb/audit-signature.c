@@ -30,10 +30,23 @@ static int add_head(struct buf *out, const char *chain, const struct engine_audi
 			  *head->digest != '\0' ? head->digest : "-");
 }
 
-static int write_statement(const struct engine_audit_signature *s, struct buf *out, struct err *err)
+/* Which store it is, so that a signature fits no other one. */
+static int add_store(struct buf *out, const struct engine *e)
+{
+	char host[256] = "";
+
+	IGNORE_RESULT(gethostname(host, sizeof(host) - 1), "then it has no name");
+	if (buf_printf(out, "store %s:", host) < 0 ||
+	    path_append_escaped(out, e->store_path, strlen(e->store_path)) < 0)
+		return -ENOMEM;
+	return buf_append_str(out, "\n");
+}
+
+static int write_statement(const struct engine *e, const struct engine_audit_signature *s,
+			   struct buf *out, struct err *err)
 {
 	return buf_printf(out, "snapcow audit 1\ntime %" PRId64 "\n", s->time) < 0 ||
-		       add_head(out, "receipts", &s->receipts) < 0 ||
+		       add_store(out, e) < 0 || add_head(out, "receipts", &s->receipts) < 0 ||
 		       add_head(out, "events", &s->events) < 0 ||
 		       add_head(out, "records", &s->records) < 0
 		   ? err_nomem(err)
@@ -49,8 +62,9 @@ static void read_head(const char *text, const char *chain, struct engine_audit_h
 		sscanf(line + strlen(chain), "%" SCNu64 " %64[0-9a-f]", &ret->number, ret->digest);
 }
 
-/* Read it, and see that it would be written so.  False: it is none. */
-static bool read_statement(const char *text, size_t len, struct engine_audit_signature *ret)
+/* Read it, and see that it would be written so here.  False: it is none, or of another store. */
+static bool read_statement(const struct engine *e, const char *text, size_t len,
+			   struct engine_audit_signature *ret)
 {
 	CLEANUP(buf_done) struct buf again = BUF_INIT;
 	struct err ignored = { 0 };
@@ -60,7 +74,7 @@ static bool read_statement(const char *text, size_t len, struct engine_audit_sig
 	read_head(text, "\nreceipts ", &ret->receipts);
 	read_head(text, "\nevents ", &ret->events);
 	read_head(text, "\nrecords ", &ret->records);
-	return write_statement(ret, &again, &ignored) == 0 && again.len == len &&
+	return write_statement(e, ret, &again, &ignored) == 0 && again.len == len &&
 	       memcmp(again.data, text, len) == 0;
 }
 
@@ -133,9 +147,9 @@ int engine_audit_sign(struct engine *e, const struct engine_audit *a, const char
 
 	if (access(key, R_OK) < 0)
 		return err_sys(err, "reading the key '%s'", key);
-	r = write_statement(&s, &text, err);
+	r = write_statement(e, &s, &text, err);
 	if (r == 0)
-		r = keygen_sign(&text, key, &signature, err);
+		r = keygen_sign(KEYGEN_AUDIT, &text, key, &signature, err);
 	if (r == 0)
 		r = open_dir(e, true, &dir, err);
 	if (r == 0 && buf_append_str(&text, signature) < 0)
@@ -155,10 +169,11 @@ int engine_audit_sign(struct engine *e, const struct engine_audit *a, const char
 
 /* --- looking ------------------------------------------------------------------------------ */
 
-static int check_file(int dir, const char *name, const char *signers,
+static int check_file(const struct engine *e, int dir, const char *name, const char *signers,
 		      struct engine_audit_signature *ret, struct err *err)
 {
-	struct keygen_claim claim = { .subject = name,
+	struct keygen_claim claim = { .space = KEYGEN_AUDIT,
+				      .subject = name,
 				      .misfit = "its signature does not fit what it says",
 				      .signers = signers };
 	CLEANUP(buf_done) struct buf file = BUF_INIT, statement = BUF_INIT;
@@ -170,9 +185,10 @@ static int check_file(int dir, const char *name, const char *signers,
 		return r;
 	text = buf_str(&file);
 	claim.signature = text ? strstr(text, KEYGEN_BEGIN) : NULL;
-	if (!claim.signature || !read_statement(text, (size_t)(claim.signature - text), ret) ||
+	if (!claim.signature || !read_statement(e, text, (size_t)(claim.signature - text), ret) ||
 	    strtoull(name, NULL, 16) != (uint64_t)ret->time)
-		return err_set(err, -ECANCELED, "'%s' is not accepted: it is no signature", name);
+		return err_set(err, -ECANCELED,
+			       "'%s' is not accepted: it is no signature of this store", name);
 	if (buf_append(&statement, text, (size_t)(claim.signature - text)) < 0)
 		return err_nomem(err);
 	r = keygen_check(&claim, &statement, &who, err);
@@ -201,7 +217,7 @@ int audit_signature_find(struct auditing *a, const char *signers,
 		struct engine_audit_signature one = { 0 };
 		struct err why = { 0 };
 
-		r = check_file(dir, names.list[i], signers, &one, &why);
+		r = check_file(a->engine, dir, names.list[i], signers, &one, &why);
 		if (r == 0)
 			*ret = one;
 		if (r != -ECANCELED && r != -ENOENT && r != -EFBIG)

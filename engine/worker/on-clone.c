@@ -15,6 +15,7 @@
 #include "engine/worker/on-trust.h"
 #include "engine/worker/posted-i.h"
 
+#define LOST_CODE   125              /* whatever the result says */
 #define PATIENCE_MS UINT64_C(120000) /* with a server that restarts */
 #define PAUSE_MS    1000
 #define TURNS_MAX   64
@@ -167,6 +168,8 @@ static int choose_turn(struct errand *d, struct err *err)
 		r = write_ticket(d, err);
 		if (r == 0)
 			r = posted_find(&d->posted, d->id, &d->text, err);
+		if (r == -ECANCELED)
+			continue;
 		if (r <= 0)
 			return r;
 		r = is_usable(&d->posted.result) ? check_signer(d, &why) : -ECANCELED;
@@ -363,6 +366,7 @@ static int judge(struct errand *d, struct err *err)
 		return 0;
 	}
 	if (run->machine.lost) {
+		run->exit_code = LOST_CODE;
 		run->compared = true;
 		return 0;
 	}

@@ -15,6 +15,13 @@ NODISCARD int on_choose_remote(struct engine *e, const char *queue, const char *
 			       const struct engine_trust *trust, struct target *ret,
 			       struct err *err);
 
+/*
+ * The same for a ticket that was sent, whose state is at `url`: the remote that is named, which must have this url,
+ * or of those that have it (NULL) one that demands signatures, if there is one.
+ */
+NODISCARD int on_find_remote(struct engine *e, const char *named, const char *url,
+			     const struct engine_trust *trust, struct target *ret, struct err *err);
+
 /* The directory that this machine and the nodes of Slurm see under the same path; owned. */
 NODISCARD int on_slurm_dir(char **ret, struct err *err);
 

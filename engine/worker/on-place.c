@@ -10,6 +10,7 @@
 #include "base/hex.h"
 #include "base/log.h"
 #include "base/text.h"
+#include "engine/transfer/signers-i.h"
 #include "engine/worker/on-clone-i.h"
 #include "engine/worker/on-i.h"
 #include "engine/worker/on-trust.h"
@@ -85,6 +86,40 @@ int on_choose_remote(struct engine *e, const char *queue, const char *named,
 					: find_only(e, ret, err);
 
 	/* Before a worker runs for nothing. */
+	return r < 0 ? r : on_trust_find(e, ret, trust, err);
+}
+
+/* Of the remotes that have this url, one that demands signatures. */
+static int find_strict(struct engine *e, const char *url, struct target *ret, struct err *err)
+{
+	CLEANUP(engine_remotes_done) struct engine_remotes all = { 0 };
+	int r = engine_remotes(e, &all, err);
+
+	for (size_t i = 0; r == 0 && i < all.n; i++) {
+		CLEANUP(target_done) struct target one = { 0 };
+
+		if (strcmp(all.list[i].url, url) != 0)
+			continue;
+		r = target_find(e, all.list[i].name, &one, err);
+		r = r < 0 ? r : signers_demanded(e, &one, err);
+		if (r <= 0)
+			continue;
+		*ret = one;
+		one = (struct target){ 0 };
+	}
+	return r;
+}
+
+int on_find_remote(struct engine *e, const char *named, const char *url,
+		   const struct engine_trust *trust, struct target *ret, struct err *err)
+{
+	int r = named ? target_find(e, named, ret, err) : find_strict(e, url, ret, err);
+
+	if (r == 0 && named && strcmp(ret->url, url) != 0)
+		return err_set(err, -EINVAL, "the ticket's state is in '%s', and '%.80s' is '%s'",
+			       url, named, ret->url);
+	if (r == 0 && !named)
+		r = target_find(e, url, ret, err);
 	return r < 0 ? r : on_trust_find(e, ret, trust, err);
 }
 

@@ -32,30 +32,26 @@ int on_trust_find(struct engine *e, const struct target *t, const struct engine_
 	return r;
 }
 
-/* Does it say something that a caller goes by? */
-static bool is_claim(const struct result *res)
-{
-	return res->snapshot || strcmp(res->outcome, RESULT_EXIT) == 0 ||
-	       strcmp(res->outcome, RESULT_TIME) == 0;
-}
-
 int on_trust_check(struct engine *e, const struct target *t, const struct engine_trust *trust,
 		   const char *ticket, const struct result *res, char **ret_signer, struct err *err)
 {
 	CLEANUP(signers_done) struct signers s = { 0 };
 	CLEANUP(buf_done) struct buf statement = BUF_INIT;
 	char subject[SUBJECT_SIZE];
-	struct keygen_claim claim = { .subject = subject,
+	struct keygen_claim claim = { .space = KEYGEN_RESULT,
+				      .subject = subject,
 				      .misfit = "its signature does not fit what it says",
 				      .signature = res->signature };
 	int r = find(e, t, trust, &s, err);
 
 	snprintf(subject, sizeof(subject), "the result of ticket %.12s", ticket);
-	if (r < 0 || !s.required || !is_claim(res))
+	if (r < 0 || !s.required)
 		return r;
 	if (strcmp(res->ticket, ticket) != 0)
 		return err_set(err, -ECANCELED, "'%s' is not accepted: it is that of ticket %.12s",
 			       subject, res->ticket);
+	if (!result_is_claim(res))
+		return 0;
 	claim.signers = s.allowed;
 	claim.revoked = s.revoked;
 	r = result_statement(res, &statement, err);

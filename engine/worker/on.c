@@ -170,8 +170,7 @@ static int take_up(struct on *o, struct err *err)
 	if (!is_same_command(&t.command, o->options->argv))
 		return err_set(err, -EINVAL, "ticket %.12s is of another command: '%.100s ...'", id,
 			       t.command.list[0]);
-	r = on_choose_remote(o->e, o->options->queue, t.remote, &o->options->trust, &o->target,
-			     err);
+	r = on_find_remote(o->e, o->options->remote, t.remote, &o->options->trust, &o->target, err);
 	if (r < 0)
 		return r;
 	memcpy(o->to->ticket, id, sizeof(id));

@@ -322,6 +322,9 @@ static int end(struct result *res, const char *outcome, int code, const struct e
 {
 	int r = text_set(&res->outcome, err, "%s", outcome);
 
+	/* Nothing of what the command did counts. */
+	free(TAKE_PTR(res->snapshot));
+	res->added = res->modified = res->deleted = 0;
 	res->code = (uint64_t)code;
 	return r < 0 ? r : text_set(&res->problem, err, "%s", why->msg);
 }
@@ -405,7 +408,7 @@ static int sign_result(struct result *res, const char *key, struct err *err)
 	CLEANUP(buf_done) struct buf statement = BUF_INIT;
 	int r = result_statement(res, &statement, err);
 
-	return r < 0 ? r : keygen_sign(&statement, key, &res->signature, err);
+	return r < 0 ? r : keygen_sign(KEYGEN_RESULT, &statement, key, &res->signature, err);
 }
 
 int perform_check_keys(const struct engine_worker_keys *keys, struct err *err)
@@ -427,7 +430,10 @@ int perform_check_keys(const struct engine_worker_keys *keys, struct err *err)
 		return err_sys(err, "reading the key '%s'", keys->sign);
 	if (buf_append_str(&nothing, "snapcow nothing 1\n") < 0)
 		return err_nomem(err);
-	return keygen_sign(&nothing, keys->sign, &ignored, err);
+	/* Nobody is there to type a passphrase when a result is signed. */
+	if (setenv("SSH_ASKPASS_REQUIRE", "force", 1) < 0 || setenv("SSH_ASKPASS", "false", 1) < 0)
+		return err_nomem(err);
+	return keygen_sign(KEYGEN_RESULT, &nothing, keys->sign, &ignored, err);
 }
 
 int perform_text(const struct perform_config *c, const struct buf *text, int out_fd, int err_fd,

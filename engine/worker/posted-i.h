@@ -91,6 +91,7 @@ NODISCARD int posted_follow(struct posted *p, const char *id, const struct strli
 bool posted_is_interrupted(const struct posted *p, int ms);
 /* A piece of output, or a note that names the worker that has the ticket. */
 NODISCARD int posted_pass(struct posted *p, const struct queue_log *log, struct err *err);
+/* -ECANCELED if it is none. */
 NODISCARD int posted_take_result(struct posted *p, const struct buf *text, struct err *err);
 /* With its result known: output after the last that came. */
 void posted_count_missing(struct posted *p);

@@ -18,9 +18,17 @@ bool posted_is_interrupted(const struct posted *p, int ms)
 
 int posted_take_result(struct posted *p, const struct buf *text, struct err *err)
 {
+	struct err why = { 0 };
+	int r;
+
 	result_done(&p->result);
 	p->result = (struct result){ 0 };
-	return result_decode(text, &p->result, err);
+	r = result_decode(text, &p->result, &why);
+	if (r >= 0)
+		return r;
+	/* Anyone who carried it may have written it. */
+	return r == -EINVAL ? err_set(err, -ECANCELED, "the answer is not accepted: %s", why.msg)
+			    : err_set(err, r, "%s", why.msg);
 }
 
 /* --- output ------------------------------------------------------------------------------- */

@@ -298,6 +298,11 @@ static bool is_signature(const char *text)
 	return true;
 }
 
+bool result_is_claim(const struct result *r)
+{
+	return strcmp(r->outcome, RESULT_EXIT) == 0 || strcmp(r->outcome, RESULT_TIME) == 0;
+}
+
 static int check_result(const struct result *r, struct err *err)
 {
 	const char *const shown[] = { r->worker, r->host,    r->experiment, r->arm,
@@ -315,6 +320,9 @@ static int check_result(const struct result *r, struct err *err)
 		return wrong(err, "code");
 	if (r->snapshot && digest_parse(r->snapshot, &unused) < 0)
 		return wrong(err, "snapshot");
+	if (!result_is_claim(r) &&
+	    (r->code == 0 || r->snapshot || r->added > 0 || r->modified > 0 || r->deleted > 0))
+		return wrong(err, "outcome");
 	for (size_t i = 0; i < ARRAY_LEN(shown); i++)
 		if (shown[i] && !ticket_is_shown(shown[i]))
 			return wrong(err, "worker");

@@ -75,6 +75,8 @@ struct result {
 };
 
 void result_done(struct result *r);
+/* Does it say how the command ended?  No other result has an exit code of 0 or changes. */
+bool result_is_claim(const struct result *r);
 NODISCARD int result_encode(const struct result *r, struct buf *out, struct err *err);
 NODISCARD int result_decode(const struct buf *text, struct result *ret, struct err *err);
 

@@ -359,7 +359,7 @@ def keys(w):
     for who in ("anna", "eve"):
         subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", who, "-f", w.top / who], check=True)
     allowed = w.top / "allowed"
-    allowed.write_text(f'anna@example.org namespaces="snapcow" {(w.top / "anna.pub").read_text()}')
+    allowed.write_text(f'anna@example.org namespaces="snapcow-audit" {(w.top / "anna.pub").read_text()}')
     return "--allowed-signers", str(allowed)
 
 

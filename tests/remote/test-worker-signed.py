@@ -27,7 +27,7 @@ class Scene:
         self.w, self.allowed = w, w.top / "allowed"
         for who in ("anna", "eve"):
             subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", who, "-f", w.top / who], check=True)
-        self.allowed.write_text(f'anna@example.org namespaces="snapcow" {(w.top / "anna.pub").read_text()}')
+        self.allowed.write_text(f'anna@example.org namespaces="snapcow,snapcow-result" {(w.top / "anna.pub").read_text()}')
         w.ok("init")
 
     def words(self, nats, *command, trust=True, options=()):
@@ -132,7 +132,11 @@ def a_queue_that_lies_about_a_result_is_found_out(w):
                 ({"ticket": None}, "its signature does not fit what it says"),
                 ({"ticket": None, "signature": None}, "it is not signed"),
                 ({"ticket": None, "signature": None, "snapshot": None, "added": 0}, "it is not signed"),
-                ({"ticket": None, "signature": "nonsense\n"}, "is not accepted"))
+                ({"ticket": None, "signature": "nonsense\n"}, "is not accepted"),
+                # What nobody has to sign says nothing of how the command ended.
+                *(({"ticket": None, "signature": None, "snapshot": None, "added": 0, "outcome": outcome},
+                   "'outcome' is not allowed") for outcome in ("lost", "failed", "expired", "cancelled")),
+                ({"ticket": None, "signature": None, "outcome": "lost", "code": 125}, "'outcome' is not allowed"))
         for lie, sentence in lies:
             caller = start(w, "--json", *s.words(nats, "sh", "-c", KEEPS))
             ticket = wait_for(lambda: waiting(nats))
@@ -147,7 +151,8 @@ def a_queue_that_lies_about_a_result_is_found_out(w):
         caller = start(w, "--json", *s.words(nats, "sh", "-c", KEEPS))
         ticket = wait_for(lambda: waiting(nats))
         client.request(f"snapcow.default.result.{ticket}",
-                       written({**real, "ticket": ticket, "outcome": "cancelled", "code": 143, "snapshot": None, "signature": None}))
+                       written({**real, "ticket": ticket, "outcome": "cancelled", "code": 143, "added": 0,
+                                "snapshot": None, "signature": None}))
         ended(caller, 143)
         client.close()
 
@@ -191,9 +196,9 @@ def a_worker_that_cannot_sign_does_not_begin(w):
         w.snap("run", option, "--", "true").fails(2, "needs '--on'")
         w.snap("experiment", option, "--arm", "a=true").fails(2, "needs '--on'")
     w.snap("serve", "--sign", w.top / "anna").fails(2, "needs '--tickets'")
-    # Whoever resumes an experiment may be elsewhere: a list lies where the project is, and is looked for there at once.
+    # Whoever resumes an experiment may be elsewhere; a list is one of the caller's, as with `run`.
     w.snap("-C", w.project, "experiment", "--on", "nats://127.0.0.1:1", "--remote", depot(w), "--allowed-signers", "nowhere",
-           "--arm", "a=true", cwd=w.top).fails(4, f"'{w.project}/nowhere'")
+           "--arm", "a=true", cwd=w.top).fails(4, f"'{w.top}/nowhere'")
     assert s.tags() == []
 
 
