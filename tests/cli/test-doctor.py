@@ -203,19 +203,20 @@ def a_disk_that_is_nearly_full_is_told(w: World):
 
 
 @contextlib.contextmanager
-def store_on(w, *features):
-    """The store on an ext4 of its own, which can encrypt a directory."""
+def store_on(w, *features, kind="ext4"):
+    """The store on a file system of its own."""
     as_root()
-    if not shutil.which("mkfs.ext4"):
-        raise Skip("mkfs.ext4 is not installed")
+    if not shutil.which(f"mkfs.{kind}"):
+        raise Skip(f"mkfs.{kind} is not installed")
     image, w.store = w.top / "image", w.top / "disk" / "store"
     with open(image, "wb") as f:
-        f.truncate(48 << 20)
+        f.truncate(160 << 20)
     w.store.parent.mkdir()
     w.env["SNAPCOW_STORE"] = str(w.store)
-    if subprocess.run(["mkfs.ext4", "-q", *features, image], check=False).returncode != 0 or \
+    if subprocess.run([f"mkfs.{kind}", "-q", *features, image], check=False, stdout=subprocess.DEVNULL,
+                      stderr=subprocess.DEVNULL).returncode != 0 or \
             subprocess.run(["mount", "-o", "loop", image, w.store.parent], check=False).returncode != 0:
-        raise Skip("no ext4 in a file can be mounted here")
+        raise Skip(f"no {kind} in a file can be mounted here")
     try:
         yield w.store.parent
     finally:
@@ -250,6 +251,14 @@ def a_store_that_is_encrypted_on_its_disk_says_so(w: World):
 
 
 @test
+def a_btrfs_is_looked_below(w: World):
+    """Its files have a device number of their own."""
+    with store_on(w, kind="btrfs"):
+        w.ok("init")
+        assert "can read it" in doctor(w)["encryption"]["detail"]
+
+
+@test
 def a_store_below_which_a_device_encrypts_says_so(w: World):
     """As LUKS below LVM looks in sysfs; a plain disk says that who has it can read it."""
     with store_on(w) as disk:
@@ -266,6 +275,11 @@ def a_store_below_which_a_device_encrypts_says_so(w: World):
         (sysfs / "253:77" / "dm" / "uuid").write_text("CRYPT-LUKS2-0123-disk\n")
         found = finding(elsewhere(w, f"mount --bind {sysfs} /sys/dev/block", "doctor", "--json"), "encryption", 0)
         assert found["detail"].endswith("is encrypted"), found
+        # What only checks is made by the same library.
+        (sysfs / "253:77" / "dm" / "uuid").write_text("CRYPT-VERITY-0123-disk\n")
+        found = finding(elsewhere(w, f"mount --bind {sysfs} /sys/dev/block", "doctor", "--json"), "encryption", 0)
+        assert "can read it" in found["detail"], found
+        (sysfs / "253:77" / "dm" / "uuid").write_text("CRYPT-LUKS2-0123-disk\n")
         # One of two disks that is not makes all of it readable.
         (sysfs / number / "slaves" / "dm-2").mkdir()
         (sysfs / number / "slaves" / "dm-2" / "dev").write_text("253:78\n")
