@@ -33,7 +33,7 @@ bool arm_is_elsewhere(const struct work *w, const struct engine_arm *arm)
 	return w->x->on.queue && arm->state == ENGINE_ARM_RUNNING;
 }
 
-/* Whoever resumes it may be elsewhere. */
+/* A file may name it from the project's directory, and whoever resumes the experiment may be elsewhere. */
 static int make_absolute(struct engine *e, char **file, struct err *err)
 {
 	AUTO_FREE char *path = *file ? path_clean(e->dir, *file) : NULL;
@@ -45,10 +45,9 @@ static int make_absolute(struct engine *e, char **file, struct err *err)
 
 int arm_on_check(struct engine *e, struct engine_experiment *x, struct err *err)
 {
-	char **const files[] = { &x->on.creds, &x->on.signers, &x->on.sign };
 	AUTO_FREE char *remote = NULL;
 	struct on_place place;
-	int r = 0;
+	int r;
 
 	if (!x->on.queue)
 		return 0;
@@ -56,8 +55,7 @@ int arm_on_check(struct engine *e, struct engine_experiment *x, struct err *err)
 	if (x->net || x->n_ro > 0)
 		return err_set(err, -EINVAL, "options '--%s' and '--on' exclude each other",
 			       x->net ? "net" : "ro");
-	for (size_t i = 0; r == 0 && i < ARRAY_LEN(files); i++)
-		r = make_absolute(e, files[i], err);
+	r = make_absolute(e, &x->on.creds, err);
 	place = place_of(x);
 	if (r == 0)
 		r = on_place_check(e, &place, &remote, err);
