@@ -7,6 +7,7 @@
  */
 #pragma once
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -18,20 +19,6 @@
 	{                                  \
 		fn(*p);                    \
 	}
-
-static inline void cleanup_free(void *p)
-{
-	free(*(void **)p);
-}
-
-static inline void cleanup_close(int *fd)
-{
-	if (*fd >= 0)
-		close(*fd);
-}
-
-#define AUTO_FREE  CLEANUP(cleanup_free)
-#define AUTO_CLOSE CLEANUP(cleanup_close)
 
 #define TAKE_PTR(p)                       \
 	({                                \
@@ -46,3 +33,25 @@ static inline void cleanup_close(int *fd)
 		(fd) = -1;         \
 		taken_;            \
 	})
+
+static inline void cleanup_free(void *p)
+{
+	free(*(void **)p);
+}
+
+static inline void cleanup_close(int *fd)
+{
+	if (*fd >= 0)
+		close(*fd);
+	*fd = -1;
+}
+
+static inline void cleanup_fclose(FILE **f)
+{
+	if (*f)
+		fclose(*f);
+}
+
+#define AUTO_FREE   CLEANUP(cleanup_free)
+#define AUTO_CLOSE  CLEANUP(cleanup_close) /* a descriptor */
+#define AUTO_FCLOSE CLEANUP(cleanup_fclose)

@@ -279,6 +279,12 @@ struct json json_get_object(struct json j, const char *key)
 	return (struct json){ .doc = j.doc, .node = require(&p, json_type_object) };
 }
 
+struct json json_object_if(struct json j, const char *key)
+{
+	return json_kind(j, key) == JSON_OBJECT ? json_get_object(j, key)
+						: (struct json){ .doc = j.doc };
+}
+
 struct json json_get_array(struct json j, const char *key)
 {
 	const struct place p = member(j, key);

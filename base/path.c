@@ -74,14 +74,19 @@ char *path_clean(const char *cwd, const char *path)
 	return out;
 }
 
+bool path_is_within(const char *path, const char *part)
+{
+	const size_t n = strlen(part);
+
+	return n == 0 || (strncmp(path, part, n) == 0 && (path[n] == '\0' || path[n] == '/'));
+}
+
 bool path_is_below(const char *path, const char *dir)
 {
 	const size_t n = strlen(dir);
 
 	assert(path[0] == '/' && dir[0] == '/');
-	if (n == 1)
-		return true;
-	return strncmp(path, dir, n) == 0 && (path[n] == '\0' || path[n] == '/');
+	return n == 1 || path_is_within(path, dir);
 }
 
 int path_compare(const char *a, const char *b)

@@ -27,6 +27,9 @@ NODISCARD char *path_clean(const char *cwd, const char *path);
 /* Is `path` the directory `dir` or below it?  Both clean and absolute. */
 bool path_is_below(const char *path, const char *dir);
 
+/* The same of paths from the top of a tree, which is "". */
+bool path_is_within(const char *path, const char *part);
+
 /* The order of a walk: a directory before what is in it. */
 int path_compare(const char *a, const char *b);
 

@@ -3,6 +3,7 @@
 #include <nettle/sha2.h>
 
 #include "base/hex.h"
+#include "base/le.h"
 #include "base/nettle-i.h"
 
 _Static_assert(sizeof(struct sha256_ctx) <= sizeof(struct sha256), "grow struct sha256");
@@ -21,6 +22,20 @@ void sha256_add(struct sha256 *s, const void *data, size_t len)
 {
 	if (len > 0)
 		sha256_update(state_of(s), len, data);
+}
+
+void sha256_add_u64(struct sha256 *s, uint64_t n)
+{
+	uint8_t bytes[8];
+
+	le64_store(bytes, n);
+	sha256_add(s, bytes, sizeof(bytes));
+}
+
+void sha256_add_text(struct sha256 *s, const char *text, size_t len)
+{
+	sha256_add_u64(s, len);
+	sha256_add(s, text, len);
 }
 
 void sha256_end(struct sha256 *s, uint8_t digest[SHA256_SIZE])

@@ -53,9 +53,7 @@ bool signals_end(struct signals *s)
 	for (size_t i = 0; s->pipe[0] >= 0 && caught(s, i) != 0; i++)
 		sigaction(caught(s, i), &s->was[i], NULL);
 	came = s->pipe[0] >= 0 && poll(&p, 1, 0) > 0;
-	for (int i = 0; i < 2; i++) {
+	for (int i = 0; i < 2; i++)
 		cleanup_close(&s->pipe[i]);
-		s->pipe[i] = -1;
-	}
 	return came;
 }

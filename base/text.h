@@ -8,3 +8,6 @@
 
 /* Free *text and put a formatted text in its place.  -ENOMEM, and nothing changed. */
 NODISCARD int text_set(char **text, struct err *err, const char *fmt, ...) PRINTF_LIKE(3, 4);
+
+/* The same with a copy; of NULL it is NULL. */
+NODISCARD int text_copy(char **text, const char *from, struct err *err);

@@ -92,4 +92,14 @@ TEST(memory_is_freed_at_every_return)
 	CHECK(!b); /* the leak checker is the other half of this test */
 }
 
+TEST(a_descriptor_is_closed_once)
+{
+	int fd = open("/dev/null", O_RDONLY | O_CLOEXEC), was = fd;
+
+	cleanup_close(&fd);
+	CHECK(!is_open(was));
+	CHECK_EQ(fd, -1);
+	cleanup_close(&fd);
+}
+
 TEST_MAIN("cleanup")

@@ -85,6 +85,16 @@ TEST(below_means_the_directory_or_something_in_it)
 	CHECK(!path_is_below("/a", "/a/b"));
 }
 
+TEST(within_is_the_same_from_a_top)
+{
+	CHECK(path_is_within("a/b", "a"));
+	CHECK(path_is_within("a", ""));
+	CHECK(path_is_within("", ""));
+	CHECK(!path_is_within("a", "/"));
+	CHECK(!path_is_within("ab", "a"));
+	CHECK(!path_is_within("", "a"));
+}
+
 TEST(base_is_the_last_component)
 {
 	CHECK_STR(path_base("/a/b"), "b");

@@ -83,6 +83,21 @@ TEST(the_pieces_that_a_text_comes_in_do_not_matter)
 			      "594847328451bdfa85056225462cc1d867d877fb388df0ce35f25ab5562bfbb5");
 }
 
+TEST(a_text_counts_with_its_length)
+{
+	char hex[SHA256_HEX_SIZE], want[SHA256_HEX_SIZE];
+	struct sha256 s;
+
+	sha256_begin(&s);
+	sha256_add_text(&s, "ab", 2);
+	sha256_add_text(&s, NULL, 0);
+	sha256_add_u64(&s, 0x0102);
+	sha256_end_hex(&s, hex);
+	sha256_begin(&s);
+	sha256_add(&s, "\2\0\0\0\0\0\0\0ab\0\0\0\0\0\0\0\0\2\1\0\0\0\0\0\0", 26);
+	CHECK_STR(hex, sha256_end_hex(&s, want));
+}
+
 /* From RFC 1321, its suite, and texts that end around the end of a block. */
 TEST(known_texts_have_their_known_md5)
 {
