@@ -25,6 +25,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/clock.h"
 
 /* What is copied from there, by us or a library, would be in a core file all the same. */
 static void forbid_core(void)
@@ -330,10 +331,7 @@ int sys_accept(int fd)
 
 uint64_t sys_boot_ms(void)
 {
-	struct timespec t = { 0 };
-
-	clock_gettime(CLOCK_BOOTTIME, &t);
-	return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
+	return clock_ns(CLOCK_BOOTTIME) / 1000000;
 }
 
 void sys_boot_id(char *ret, size_t size)

@@ -2,23 +2,15 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/size.h"
 #include "cli/out.h"
 
 #define QUIET_MS  1000 /* an act shorter than this needs no line */
 #define REDRAW_MS 100
 #define PLAIN_MS  5000 /* between two lines that stay */
-
-static uint64_t monotonic_ms(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
-}
 
 void progress_init_way(struct progress *p, FILE *to, enum progress_way way, uint64_t (*clock)(void))
 {
@@ -39,7 +31,7 @@ void progress_init(struct progress *p, FILE *to, bool wanted)
 			  !wanted   ? PROGRESS_NONE
 			  : redraws ? PROGRESS_LINE
 				    : PROGRESS_PLAIN,
-			  monotonic_ms);
+			  clock_ms);
 }
 
 void progress_done(struct progress *p)

@@ -13,10 +13,10 @@ static int moved(struct ssh_depot *s, const struct depot_watch *watch, uint64_t 
 
 	if (s->rate > 0) {
 		if (s->paced_us == 0)
-			s->paced_us = probe_now_us();
+			s->paced_us = clock_us();
 		s->paced += bytes;
 		due = s->paced_us + s->paced * 1000000 / s->rate;
-		now = probe_now_us();
+		now = clock_us();
 		if (due > now) {
 			const struct timespec t = { .tv_sec = (time_t)((due - now) / 1000000),
 						    .tv_nsec =

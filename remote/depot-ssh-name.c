@@ -268,7 +268,7 @@ int ssh_probe(struct depot *d, depot_tell_fn tell, void *ctx)
 	struct ssh_depot *s = ssh_of(d);
 	struct probe p = { tell, ctx };
 	const struct digest none = digest_of("", 0);
-	uint64_t start = probe_now_us(), size;
+	uint64_t start = clock_us(), size;
 	struct err why = { 0 };
 	char fix[200];
 	int r = ssh_connect(s, &why);
@@ -283,14 +283,14 @@ int ssh_probe(struct depot *d, depot_tell_fn tell, void *ctx)
 	}
 	probe_tell(&p, DEPOT_WELL, "reach", "",
 		   "ssh to '%s' and snapcow there answered after %" PRIu64 " ms",
-		   s->line.place.host, (probe_now_us() - start) / 1000);
+		   s->line.place.host, (clock_us() - start) / 1000);
 	r = ask_probe(s, &p, &why);
-	start = probe_now_us();
+	start = clock_us();
 	if (r == 0)
 		r = ssh_has_blob(d, &none, &size, &why) < 0 ? -EIO : 0;
 	if (r == 0)
 		probe_tell(&p, DEPOT_WELL, "latency", "",
-			   "%" PRIu64 ".%" PRIu64 " ms for a question",
-			   (probe_now_us() - start) / 1000, (probe_now_us() - start) % 1000 / 100);
+			   "%" PRIu64 ".%" PRIu64 " ms for a question", (clock_us() - start) / 1000,
+			   (clock_us() - start) % 1000 / 100);
 	return r;
 }

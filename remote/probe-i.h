@@ -5,6 +5,7 @@
 
 #include <time.h>
 
+#include "base/clock.h"
 #include "remote/depot.h"
 
 struct probe {
@@ -18,6 +19,3 @@ void probe_tell(const struct probe *p, enum depot_level level, const char *name,
 
 /* "clock": how far theirs, read between `before` and `after` of ours, is from it. */
 void probe_clock(const struct probe *p, time_t theirs, time_t before, time_t after);
-
-/* Microseconds of a clock that nobody sets. */
-uint64_t probe_now_us(void);

@@ -39,11 +39,3 @@ void probe_clock(const struct probe *p, time_t theirs, time_t before, time_t aft
 		   duration_format((uint64_t)off * 1000, text),
 		   theirs < before ? "behind" : "ahead of");
 }
-
-uint64_t probe_now_us(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (uint64_t)t.tv_sec * 1000000 + (uint64_t)t.tv_nsec / 1000;
-}

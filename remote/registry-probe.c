@@ -51,7 +51,7 @@ static int try_reach(struct registry *g, const struct probe *p)
 	AUTO_FREE char *url = NULL;
 	struct http_request q = { .method = "GET", .quick = true };
 	const time_t before = time(NULL);
-	const uint64_t start = probe_now_us();
+	const uint64_t start = clock_us();
 	struct err why = { 0 };
 	struct tm tm = { 0 };
 	int r;
@@ -71,7 +71,7 @@ static int try_reach(struct registry *g, const struct probe *p)
 		return -EPROTO;
 	}
 	probe_tell(p, DEPOT_WELL, "reach", "", "'%s' answered after %" PRIu64 " ms", g->origin,
-		   (probe_now_us() - start) / 1000);
+		   (clock_us() - start) / 1000);
 	if (is_https(g))
 		probe_tell(p, DEPOT_WELL, "tls", "", "its certificate is good");
 	else if (g->local)
@@ -169,12 +169,12 @@ static void try_latency(struct registry *g, const struct probe *p)
 
 	for (int i = 0; i < ROUND_TRIPS; i++) {
 		const struct digest none = digest_of("", 0);
-		const uint64_t start = probe_now_us();
+		const uint64_t start = clock_us();
 		uint64_t size, us;
 
 		if (registry_has_blob(&g->depot, &none, &size, NULL) < 0)
 			return;
-		us = probe_now_us() - start;
+		us = clock_us() - start;
 		best = us < best ? us : best;
 	}
 	probe_tell(p, best > 500000 ? DEPOT_WEAK : DEPOT_WELL, "latency",

@@ -81,7 +81,7 @@ static int try_reach(struct s3_depot *s, const struct probe *p)
 	AUTO_FREE char *url = NULL;
 	struct http_request q = { .method = "GET", .quick = true };
 	const time_t before = time(NULL);
-	const uint64_t start = probe_now_us();
+	const uint64_t start = clock_us();
 	struct err why = { 0 };
 	int r;
 
@@ -93,7 +93,7 @@ static int try_reach(struct s3_depot *s, const struct probe *p)
 	r = s3_send(s, &q, NULL, NULL, &a, &why);
 	if (r < 0)
 		return tell_lost(s, p, r, &why);
-	tell_reached(s, p, &a, probe_now_us() - start, before);
+	tell_reached(s, p, &a, clock_us() - start, before);
 	return tell_login(s, p, &a);
 }
 
@@ -149,12 +149,12 @@ static void try_latency(struct s3_depot *s, const struct probe *p)
 
 	for (int i = 0; i < ROUND_TRIPS; i++) {
 		const struct digest none = digest_of("", 0);
-		const uint64_t start = probe_now_us();
+		const uint64_t start = clock_us();
 		uint64_t us;
 
 		if (s3_has_blob(&s->depot, &none, NULL, NULL) < 0)
 			return;
-		us = probe_now_us() - start;
+		us = clock_us() - start;
 		best = us < best ? us : best;
 	}
 	probe_tell(p, best > 500000 ? DEPOT_WEAK : DEPOT_WELL, "latency",

@@ -13,10 +13,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "base/log.h"
 #include "runner/cgroup-i.h"
 #include "runner/cgroup-place.h"
@@ -30,14 +30,6 @@ struct search {
 	bool v2;   /* the controllers are there */
 	struct err *why;
 };
-
-static uint64_t now_us(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (uint64_t)t.tv_sec * 1000000 + (uint64_t)t.tv_nsec / 1000;
-}
 
 static int open_group(const char *path, struct err *why)
 {
@@ -183,9 +175,9 @@ static int visit_v2(const struct cgroup_place *place, void *ctx)
 	}
 	if (parent != -ENOENT)
 		*s->why = why;
-	begun = now_us();
+	begun = clock_us();
 	if (scope_open(NULL, &g->scope, &why) == 0) {
-		g->spent = now_us() - begun;
+		g->spent = clock_us() - begun;
 		g->kind = CGROUP_SCOPE;
 		snprintf(g->name + strlen(g->name), sizeof(g->name) - strlen(g->name), "%s",
 			 CGROUP_SUFFIX);
@@ -269,21 +261,21 @@ void cgroup_ask(struct cgroup *g, pid_t pid)
 	};
 
 	g->pid = pid;
-	g->asked = now_us();
+	g->asked = clock_us();
 	if (g->scope && scope_ask(g->scope, &request, &g->why) < 0) {
 		scope_close(g->scope);
 		g->scope = NULL;
 	}
-	g->spent += now_us() - g->asked;
+	g->spent += clock_us() - g->asked;
 }
 
 void cgroup_nudge(struct cgroup *g)
 {
-	const uint64_t begun = now_us();
+	const uint64_t begun = clock_us();
 
 	if (g->scope)
 		scope_nudge(g->scope);
-	g->spent += now_us() - begun;
+	g->spent += clock_us() - begun;
 }
 
 void cgroup_await(struct cgroup *g)
@@ -353,7 +345,7 @@ static int enter_scope(struct cgroup *g, struct err *why)
 
 unsigned int cgroup_settle(struct cgroup *g, struct err *why)
 {
-	const uint64_t begun = now_us();
+	const uint64_t begun = clock_us();
 
 	if (g->kind != CGROUP_SCOPE)
 		return g->held;
@@ -364,8 +356,8 @@ unsigned int cgroup_settle(struct cgroup *g, struct err *why)
 	if (g->why.code == 0)
 		log_debug("the scope of the run was ready within %.1f ms; the run spent %.1f ms on "
 			  "asking systemd and waiting for it",
-			  (double)(now_us() - g->asked) / 1000,
-			  (double)(g->spent + now_us() - begun) / 1000);
+			  (double)(clock_us() - g->asked) / 1000,
+			  (double)(g->spent + clock_us() - begun) / 1000);
 	if (g->why.code < 0 && why)
 		*why = g->why;
 	return g->held;

@@ -4,8 +4,7 @@
  */
 #include "runner/sample.h"
 
-#include <time.h>
-
+#include "base/clock.h"
 #include "base/sys.h"
 
 #define SHARE 100 /* looking takes one part of so many, at most */
@@ -13,14 +12,6 @@
 static uint64_t most(uint64_t a, uint64_t b)
 {
 	return a > b ? a : b;
-}
-
-static uint64_t clock_us(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (uint64_t)t.tv_sec * 1000000 + (uint64_t)t.tv_nsec / 1000;
 }
 
 static struct sandbox_sample measure(const struct run *run, const struct sandbox_sample *last)

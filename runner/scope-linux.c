@@ -18,12 +18,12 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/un.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <systemd/sd-bus.h>
 
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "base/fdio.h"
 #include "base/library.h"
 
@@ -101,11 +101,8 @@ struct scope {
 
 static uint64_t real_now(void *ctx)
 {
-	struct timespec t;
-
 	(void)ctx;
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
+	return clock_ms();
 }
 
 static int real_poll(void *ctx, struct pollfd *fd, int ms)

@@ -21,6 +21,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "runner/pump.h"
 #include "runner/sample.h"
 #include "runner/sandbox-i.h"
@@ -66,14 +67,6 @@ struct watch {
 	bool at_exec;
 };
 
-static uint64_t now_ms(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
-}
-
 /* Whoever answers calls that wait needs it too. */
 static void set_listener(struct watch *w, int fd)
 {
@@ -98,7 +91,7 @@ static void watch_done(struct watch *w)
 
 static int set_clock(struct watch *w, struct err *err)
 {
-	uint64_t next = w->deadline, now = now_ms();
+	uint64_t next = w->deadline, now = clock_ms();
 	struct itimerspec t = { 0 };
 
 	if (w->run->spec->limits.cpu_ms > 0 && !w->ending &&
@@ -139,7 +132,7 @@ static int watch_open(struct watch *w, struct err *err)
 	w->clock = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
 	if (w->clock < 0)
 		return err_sys(err, "making the clock of the run");
-	w->begun = now_ms();
+	w->begun = clock_ms();
 	w->deadline = l->wall_ms > 0 ? w->begun + SETUP_MS : 0;
 	pump_init(&w->pump, w->run);
 	return set_clock(w, err);
@@ -168,7 +161,7 @@ static void begin_end(struct watch *w, const char *limit)
 
 	w->ret->limit = limit;
 	w->ending = true;
-	w->deadline = now_ms() + (grace > 0 ? grace : DEFAULT_GRACE_MS);
+	w->deadline = clock_ms() + (grace > 0 ? grace : DEFAULT_GRACE_MS);
 	if (line_send(w->run->line, &end, NULL, 0) < 0)
 		kill_all(w);
 }
@@ -180,8 +173,8 @@ static int on_clock(struct watch *w, struct err *err)
 
 	if (read(w->clock, &ticks, sizeof(ticks)) < 0)
 		return 0;
-	sampler_look(&w->sampler, w->run, w->begun, now_ms());
-	if (w->deadline > 0 && now_ms() >= w->deadline) {
+	sampler_look(&w->sampler, w->run, w->begun, clock_ms());
+	if (w->deadline > 0 && clock_ms() >= w->deadline) {
 		if (w->ending) {
 			kill_all(w);
 			w->deadline = 0;
@@ -260,7 +253,7 @@ static void on_refused(struct watch *w, short events)
 
 	if (r >= 0) {
 		w->refused += r == 0 && w->refused < SANDBOX_REFUSED_MAX;
-		w->hear_at = w->refused < SANDBOX_REFUSED_MAX ? 0 : now_ms() + REFUSED_PACE_MS;
+		w->hear_at = w->refused < SANDBOX_REFUSED_MAX ? 0 : clock_ms() + REFUSED_PACE_MS;
 		return;
 	}
 	set_listener(w, -1);
@@ -284,7 +277,7 @@ static void begin_time(struct watch *w, const struct line_msg *msg)
 	if (!(msg->walls & WALL_BIT(WALL_LANDLOCK)))
 		w->ret->missing |= WALL_BIT(WALL_LANDLOCK);
 	w->ret->unbounded = w->run->unbounded;
-	w->begun = now_ms();
+	w->begun = clock_ms();
 	sampler_begin(&w->sampler, w->run, w->begun);
 	if (!w->ending)
 		w->deadline = most > 0 ? w->begun + most : 0;
@@ -353,7 +346,7 @@ static int watch_loop(struct watch *w, struct err *err)
 		at[AT_CLOCK] = (struct pollfd){ w->clock, POLLIN, 0 };
 		for (size_t i = 0; i < SANDBOX_BESIDE_MAX; i++)
 			at[AT_BESIDE + i] = (struct pollfd){ w->beside[i], POLLIN, 0 };
-		pause = w->hear_at > now_ms() && w->listener >= 0;
+		pause = w->hear_at > clock_ms() && w->listener >= 0;
 		at[AT_REFUSED] =
 		    (struct pollfd){ pause || clerk->waits ? -1 : w->listener, POLLIN, 0 };
 		at[AT_CLERK] = (struct pollfd){ clerk->waits ? clerk->line : -1, POLLIN, 0 };
@@ -408,7 +401,7 @@ static int settle(struct watch *w, struct err *err)
 			return err_sys(err, "waiting for the init of the run");
 	}
 	run->init = 0;
-	w->ret->duration_ms = now_ms() - w->begun;
+	w->ret->duration_ms = clock_ms() - w->begun;
 	w->ret->cpu_ms = timeval_ms(usage.ru_utime) + timeval_ms(usage.ru_stime);
 	w->ret->max_rss = (uint64_t)usage.ru_maxrss * 1024;
 	if (run->cgroup && !w->counted)

@@ -141,7 +141,7 @@ static int frame_lines(struct exchange *x, struct buf *lines)
 
 		r = frame_line(&x->wire, at, len);
 		at += len + 1;
-		x->since_ms = progress_now_ms();
+		x->since_ms = clock_ms();
 	}
 	buf_done(lines);
 	return r;
@@ -158,7 +158,7 @@ static bool owes(struct exchange *x)
 
 static void step_stream(struct exchange *x)
 {
-	const uint64_t now = progress_now_ms();
+	const uint64_t now = clock_ms();
 	int r = frame_lines(x, &x->lines);
 
 	x->ended = !owes(x);
@@ -225,7 +225,7 @@ static bool wants_stream(struct exchange *x, bool waits)
 		return x->streams;
 	if (x->lines.len > 0)
 		return waits || !is_one_line(&x->lines);
-	return waits && x->since_ms + STREAM_AFTER_MS <= progress_now_ms();
+	return waits && x->since_ms + STREAM_AFTER_MS <= clock_ms();
 }
 
 /* Queue what there is to answer with, or leave the connection alone until there is. */
@@ -272,7 +272,7 @@ void exchange_step(struct exchange *x)
 
 int exchange_timeout(const struct exchange *x)
 {
-	const uint64_t now = progress_now_ms();
+	const uint64_t now = clock_ms();
 	const uint64_t due = x->since_ms + (x->streams ? SIGN_OF_LIFE_MS : STREAM_AFTER_MS);
 
 	if (!x->suspended || (!x->streams && !x->takes_streams))
@@ -373,7 +373,7 @@ static struct exchange *exchange_new(struct http *h, struct MHD_Connection *conn
 	x->http = h;
 	x->connection = connection;
 	x->fd = info->connect_fd;
-	x->since_ms = progress_now_ms();
+	x->since_ms = clock_ms();
 	x->next = h->exchanges;
 	h->exchanges = x;
 	return x;

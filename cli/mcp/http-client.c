@@ -48,7 +48,7 @@ struct http_client *http_client_new(struct http *h)
 		return NULL;
 	}
 	session_init(&c->session, h->options, &c->aside);
-	c->used_ms = progress_now_ms();
+	c->used_ms = clock_ms();
 	c->next = h->clients;
 	h->clients = c;
 	h->n_clients++;
@@ -60,7 +60,7 @@ struct http_client *http_client_find(struct http *h, const char *id)
 	for (struct http_client *c = h->clients; c; c = c->next) {
 		if (strcmp(c->id, id) != 0)
 			continue;
-		c->used_ms = progress_now_ms();
+		c->used_ms = clock_ms();
 		return c;
 	}
 	return NULL;
@@ -89,7 +89,7 @@ void http_client_end(struct http *h, struct http_client *c)
 
 int http_client_expire(struct http *h)
 {
-	const uint64_t now = progress_now_ms(), idle_ms = h->how->idle_ms;
+	const uint64_t now = clock_ms(), idle_ms = h->how->idle_ms;
 	struct http_client *next;
 	int least = -1;
 

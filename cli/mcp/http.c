@@ -140,7 +140,7 @@ static int start(struct http *h, int fd, struct err *err)
 /* End every stream with a result, and send what can be sent soon. */
 static void finish(struct http *h)
 {
-	const uint64_t until = progress_now_ms() + FLUSH_MS;
+	const uint64_t until = clock_ms() + FLUSH_MS;
 	struct err err = { 0 };
 
 	h->stopping = true;
@@ -151,7 +151,7 @@ static void finish(struct http *h)
 			exchange_refuse(x, 503, "the server is ending");
 		x->ended = true;
 	}
-	while (h->exchanges && progress_now_ms() < until)
+	while (h->exchanges && clock_ms() < until)
 		if (turn(h, 50, &err) < 0)
 			break;
 	for (struct exchange *x = h->exchanges; x; x = x->next) {

@@ -1,31 +1,21 @@
 #include "cli/mcp/progress.h"
 
-#include <time.h>
-
 #include "base/cleanup.h"
 
 #define FIRST_MS 1000
 #define EVERY_MS 5000 /* once it is clear that it takes longer */
 
-uint64_t progress_now_ms(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
-}
-
 void progress_begin(struct pending_call *p)
 {
 	const enum json_kind kind = json_kind(rpc_meta(&p->message), "progressToken");
 
-	p->began_ms = progress_now_ms();
+	p->began_ms = clock_ms();
 	p->progress_ms = kind == JSON_TEXT || kind == JSON_INT ? p->began_ms + FIRST_MS : 0;
 }
 
 int progress_due(const struct pending_call *p)
 {
-	const uint64_t now = progress_now_ms();
+	const uint64_t now = clock_ms();
 
 	if (p->progress_ms == 0)
 		return -1;
@@ -55,7 +45,7 @@ static void set_message(struct json params, const struct pending_call *p, uint64
 int progress_tell(struct session *s, struct pending_call *p, struct err *err)
 {
 	CLEANUP(rpc_answer_done) struct rpc_answer a = { 0 };
-	const uint64_t now = progress_now_ms(), seconds = (now - p->began_ms) / 1000;
+	const uint64_t now = clock_ms(), seconds = (now - p->began_ms) / 1000;
 	struct json params;
 
 	if (p->progress_ms == 0 || p->progress_ms > now)

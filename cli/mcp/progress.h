@@ -5,9 +5,8 @@
  */
 #pragma once
 
+#include "base/clock.h"
 #include "cli/mcp/session.h"
-
-uint64_t progress_now_ms(void); /* by a clock that nobody sets */
 
 /* The request came now. */
 void progress_begin(struct pending_call *p);

@@ -183,7 +183,7 @@ void record_call(const struct session *s, const struct pending_call *p, const ch
 		if (status != 0)
 			set_code(j, p);
 	}
-	json_set_uint(j, "ms", progress_now_ms() - p->began_ms);
+	json_set_uint(j, "ms", clock_ms() - p->began_ms);
 	text = json_text_of(j);
 	if (text && strlen(text) > RECORD_MAX) {
 		/* The call counts, and nobody keeps it out of the log by what it says. */

@@ -2,8 +2,8 @@
 
 #include <errno.h>
 #include <string.h>
-#include <time.h>
 
+#include "base/clock.h"
 #include "base/size.h"
 
 static void set_allow(struct json to, const char *rules)
@@ -85,11 +85,8 @@ void clones_print_changes(FILE *out, const struct engine_clone *c)
 char *clones_expiry(const struct engine_clone *c, char text[CLONES_EXPIRY_MAX])
 {
 	char left[DURATION_TEXT_MAX];
-	struct timespec t;
-	int64_t ms;
+	const int64_t ms = c->expires / 1000000 - clock_wall_ns() / 1000000;
 
-	clock_gettime(CLOCK_REALTIME, &t);
-	ms = c->expires / 1000000 - ((int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000);
 	if (c->expires == 0)
 		snprintf(text, CLONES_EXPIRY_MAX, "never");
 	else if (ms <= 0)

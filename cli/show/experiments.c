@@ -4,9 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/size.h"
 #include "cli/show/machines.h"
 #include "cli/show/standings.h"
@@ -27,17 +27,9 @@ static enum out_style style_of(const struct engine_experiment *x, const struct e
 	return arm->state > ENGINE_ARM_PASSED ? OUT_BAD : OUT_PLAIN;
 }
 
-static int64_t now_ns(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_REALTIME, &t);
-	return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
-}
-
 static uint64_t time_of(const struct engine_arm *arm)
 {
-	return arm->state == ENGINE_ARM_RUNNING ? (uint64_t)(now_ns() - arm->begun) / 1000000
+	return arm->state == ENGINE_ARM_RUNNING ? (uint64_t)(clock_wall_ns() - arm->begun) / 1000000
 						: arm->duration_ms;
 }
 

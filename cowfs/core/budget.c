@@ -4,6 +4,7 @@
  */
 #include <errno.h>
 
+#include "base/clock.h"
 #include "base/sys.h"
 #include "cowfs/core/layers-i.h"
 
@@ -41,32 +42,21 @@ struct store *layers_store(struct layers *ls)
 
 int64_t layers_clock(void)
 {
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
+	return (int64_t)clock_ms();
 }
 
 /* --- loading ---------------------------------------------------------------------------- */
 
-static int64_t clock_us(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (int64_t)t.tv_sec * 1000000 + t.tv_nsec / 1000;
-}
-
 int layers_load(struct layers *ls, enum object_kind kind, const struct object_id *id,
 		const struct cached **ret, struct err *err)
 {
-	const int64_t start = clock_us();
+	const int64_t start = (int64_t)clock_us();
 	int64_t took;
 	int r;
 
 	ls->store_waits++;
 	r = cache_load(ls->cache, kind, id, ret, err);
-	took = clock_us() - start;
+	took = (int64_t)clock_us() - start;
 	/* Two threads at once may lose one of two samples, which does no harm. */
 	ls->load_us += (took - ls->load_us) / 8;
 	return r;

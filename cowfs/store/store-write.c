@@ -18,8 +18,8 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <sys/statvfs.h>
-#include <time.h>
 
+#include "base/clock.h"
 #include "base/fdio.h"
 #include "base/log.h"
 #include "base/path.h"
@@ -34,21 +34,13 @@
 
 /* --- room ------------------------------------------------------------------------------- */
 
-static int64_t clock_ms(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
-}
-
 /*
  * One commit asks five times.  What was seen a moment ago counts if it was plenty twice over: nothing
  * is decided above that, and should the disk fill up meanwhile, writing reports it and is tried again.
  */
 static uint64_t disk_room(struct store *s)
 {
-	const int64_t now = clock_ms();
+	const int64_t now = (int64_t)clock_ms();
 	struct statvfs fs;
 
 	if (now - s->room_seen_at < ROOM_SEEN_MS && s->room_seen >= 2 * STORE_ROOM_PLENTY)

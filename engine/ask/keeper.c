@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "base/fdio.h"
 #include "base/log.h"
 #include "base/path.h"
@@ -41,14 +42,6 @@ struct keeper {
 };
 
 static volatile sig_atomic_t asked; /* a signal that is to be passed on */
-
-static uint64_t now_ms(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
-}
 
 /* --- what a dead one left ----------------------------------------------------------------- */
 
@@ -137,7 +130,7 @@ NORETURN static void become(const struct keeper *k)
 
 static int start_daemon(struct keeper *k)
 {
-	k->born = now_ms();
+	k->born = clock_ms();
 	k->child = fork();
 	if (k->child == 0)
 		become(k);
@@ -292,7 +285,7 @@ static bool may_start_again(struct keeper *k)
 {
 	char text[160];
 
-	switch (restarts_judge(&k->restarts, k->born, now_ms())) {
+	switch (restarts_judge(&k->restarts, k->born, clock_ms())) {
 	case RESTARTS_AGAIN:
 		return true;
 	case RESTARTS_TOO_QUICK:

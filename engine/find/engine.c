@@ -6,8 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <time.h>
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "base/path.h"
 #include "engine/find/engine-i.h"
@@ -154,16 +154,10 @@ int engine_as_damage(struct err *err, int r)
 
 int64_t engine_now(void)
 {
-	struct timespec t;
-
-	clock_gettime(CLOCK_REALTIME, &t);
-	return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+	return clock_wall_ns();
 }
 
 uint64_t engine_clock_ms(void)
 {
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
+	return clock_ms();
 }

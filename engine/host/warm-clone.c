@@ -11,6 +11,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "base/sys.h"
 #include "cowfs/fuse/meter.h"
@@ -263,10 +264,7 @@ static bool wait_until(struct warm_clone *s, uint64_t ms)
 
 static uint64_t cpu_ms(void)
 {
-	struct timespec t;
-
-	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
-	return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
+	return clock_ns(CLOCK_PROCESS_CPUTIME_ID) / 1000000;
 }
 
 /*

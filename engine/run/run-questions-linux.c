@@ -28,7 +28,7 @@ struct run_question {
 	char *key;                 /* what it is about, in full; owned */
 	bool open;
 	struct engine_answered told;
-	uint64_t asked_at, deadline; /* loop_now() */
+	uint64_t asked_at, deadline; /* clock_ms() */
 	struct control control;      /* its descriptor belongs to the watch */
 	struct loop_watch watch;
 	struct ask ask;
@@ -134,7 +134,7 @@ static void end_question(struct run_question *q)
 	q->ask = (struct ask){ 0 };
 	q->open = false;
 	q->all->n_open--;
-	q->told.waited_ms = loop_now() - q->asked_at;
+	q->told.waited_ms = clock_ms() - q->asked_at;
 	memcpy(q->told.id, is->id, sizeof(is->id));
 	q->told.kind = strdup(is->kind);
 	q->told.what = strdup(is->what);
@@ -338,7 +338,7 @@ static bool send_question(struct run_question *q)
 		ask_done(&q->ask);
 		return false;
 	}
-	q->asked_at = loop_now();
+	q->asked_at = clock_ms();
 	q->deadline = q->asked_at + ask.wait_ms + SLACK_MS;
 	loop_wake(&q->all->loop, q->deadline);
 	return true;
@@ -418,7 +418,7 @@ static int step(void *ctx, struct err *err)
 {
 	struct run_questions *all = ctx;
 	int r = loop_step(&all->loop, 0, err);
-	const uint64_t now = loop_now();
+	const uint64_t now = clock_ms();
 
 	for (unsigned i = 0; r >= 0 && i < all->n; i++) {
 		struct run_question *q = all->list[i];

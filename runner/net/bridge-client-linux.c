@@ -37,7 +37,7 @@ static int queue_bytes(struct client *c, const void *data, size_t len)
 static int close_after(struct client *c, int r)
 {
 	c->stage = STAGE_CLOSING;
-	c->deadline = loop_now() + CLOSING_MS;
+	c->deadline = clock_ms() + CLOSING_MS;
 	c->relay.way[1].eof = true;
 	return r;
 }
@@ -142,7 +142,7 @@ static int answer_dns(struct client *c, const struct answer *answer)
 	bytes[0] = (unsigned char)(n >> 8);
 	bytes[1] = (unsigned char)n;
 	c->stage = STAGE_DNS;
-	c->deadline = loop_now() + c->bridge->options.head_ms;
+	c->deadline = clock_ms() + c->bridge->options.head_ms;
 	return queue_bytes(c, bytes, n + 2);
 }
 
@@ -219,7 +219,7 @@ static int hear_request(struct client *c, const struct http_head *head, struct b
 		if (c->relay.side[1].fd < 0)
 			return want(c, ASK_OPEN, host.at, host.len, port);
 		c->stage = STAGE_DRAIN;
-		c->deadline = loop_now() + c->bridge->options.head_ms;
+		c->deadline = clock_ms() + c->bridge->options.head_ms;
 		return c->relay.way[1].shut ? -EPIPE : 0;
 	}
 	r = http_rewrite((const char *)in->data, head, authority, path, out);
@@ -324,7 +324,7 @@ static int filter_client(void *ctx, struct buf *in, struct buf *out, bool eof)
 	} while (r == 0 && c->stage != before);
 	/* Between two requests it may take its time; in the middle of one it may not. */
 	if (c->stage == STAGE_HEAD && in->len > 0 && c->deadline == 0)
-		c->deadline = loop_now() + c->bridge->options.head_ms;
+		c->deadline = clock_ms() + c->bridge->options.head_ms;
 	if (r == 0 && eof && c->stage != STAGE_WAIT && c->stage != STAGE_DRAIN && in->len > 0)
 		return -EBADMSG; /* it left in the middle of a word */
 	return r;
@@ -379,7 +379,7 @@ void client_accept(struct listener *l)
 	c->next = b->clients;
 	b->clients = c;
 	b->n_clients++;
-	c->deadline = loop_now() + b->options.head_ms;
+	c->deadline = clock_ms() + b->options.head_ms;
 	relay_init(&c->relay, &b->loop, on_client, c);
 	relay_attach(&c->relay, 0, TAKE_FD(fd));
 	c->relay.way[0].filter = filter_client;

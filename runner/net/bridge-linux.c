@@ -137,7 +137,7 @@ static int bridge_open(struct bridge *b, struct err *err)
 
 static void look_at_clock(struct bridge *b)
 {
-	const uint64_t now = loop_now();
+	const uint64_t now = clock_ms();
 
 	for (struct client *c = b->clients; c; c = c->next) {
 		if (!c->dead && c->deadline != 0 && c->deadline <= now)

@@ -54,14 +54,6 @@ void loop_stop(struct loop *l, struct loop_watch *w)
 	w->events = 0;
 }
 
-uint64_t loop_now(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
-}
-
 void loop_wake(struct loop *l, uint64_t at_ms)
 {
 	struct itimerspec when = { 0 };

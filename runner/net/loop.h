@@ -9,6 +9,7 @@
 #include <stdint.h>
 #include <sys/epoll.h>
 
+#include "base/clock.h"
 #include "base/err.h"
 
 struct loop_watch;
@@ -34,9 +35,8 @@ void loop_close(struct loop *l); /* of a loop that is all zero, too */
 NODISCARD int loop_watch(struct loop *l, struct loop_watch *w, uint32_t events);
 void loop_stop(struct loop *l, struct loop_watch *w); /* and close the descriptor */
 
-/* Be ready no later than this, by loop_now(); only the earliest counts. */
+/* Be ready no later than this, by clock_ms(); only the earliest counts. */
 void loop_wake(struct loop *l, uint64_t at_ms);
-uint64_t loop_now(void);
 
 /* Do what is to be done, waiting up to `ms` for it (-1: for ever). */
 NODISCARD int loop_step(struct loop *l, int ms, struct err *err);

@@ -55,7 +55,7 @@ static int close_politely(struct conn *c, struct buf *in)
 
 	buf_reset(in);
 	c->closing = true;
-	c->deadline = loop_now() + c->proxy->options.hello_ms;
+	c->deadline = clock_ms() + c->proxy->options.hello_ms;
 	if (c->judge.first_request)
 		r = conn_say_refused(c, c->tls ? &last : &c->relay.way[1].out);
 	if (r == 0 && c->tls && c->judge.first_request)
@@ -104,7 +104,7 @@ int conn_hear_client(void *ctx, struct buf *in, struct buf *out, bool eof)
 	if (known || in->len == 0)
 		c->deadline = 0;
 	else if (c->deadline == 0)
-		c->deadline = loop_now() + c->proxy->options.hello_ms;
+		c->deadline = clock_ms() + c->proxy->options.hello_ms;
 	return r;
 }
 
@@ -114,7 +114,7 @@ int conn_hear_server(void *ctx, struct buf *in, struct buf *out, bool eof)
 	int r;
 
 	if (c->closing && in->len > 0)
-		c->deadline = loop_now() + c->proxy->options.hello_ms;
+		c->deadline = clock_ms() + c->proxy->options.hello_ms;
 	r = judge_server(&c->judge, in, out, eof);
 	/* Once it is said: the filter is called again for as long as the way has not ended. */
 	if (r == 0 && c->closing && eof && *c->last_words != '\0' && !c->judge.first_request) {
@@ -214,7 +214,7 @@ static bool connect_to(struct conn *c, const struct addr *a)
 		loop_stop(&c->proxy->loop, &c->outer);
 		return false;
 	}
-	c->deadline = loop_now() + c->proxy->options.connect_ms;
+	c->deadline = clock_ms() + c->proxy->options.connect_ms;
 	return true;
 }
 
@@ -329,7 +329,7 @@ static int look_up(struct pinned_host *pin)
 	if (r < 0)
 		return r;
 	pin->looking = true;
-	pin->deadline = loop_now() + p->options.lookup_ms;
+	pin->deadline = clock_ms() + p->options.lookup_ms;
 	p->n_looking++;
 	return 0;
 }

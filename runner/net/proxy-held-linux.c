@@ -74,7 +74,7 @@ void proxy_decide(struct proxy *p, unsigned number, bool allow)
 			proxy_refuse_ask(p, &h->ask, h->rule);
 		free(h);
 	}
-	loop_wake(&p->loop, loop_now()); /* a step minds the clocks of what has begun */
+	loop_wake(&p->loop, clock_ms()); /* a step minds the clocks of what has begun */
 }
 
 void proxy_drop_held(struct proxy *p)

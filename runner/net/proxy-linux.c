@@ -212,7 +212,7 @@ static int pace(struct proxy *p, uint64_t now)
 
 static int look_at_clock(struct proxy *p)
 {
-	const uint64_t now = loop_now();
+	const uint64_t now = clock_ms();
 
 	for (struct pinned_host *pin = p->pins; pin; pin = pin->next) {
 		if (pin->looking && pin->deadline <= now)

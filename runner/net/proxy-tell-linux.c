@@ -28,7 +28,7 @@ static void report_refusal(struct proxy *p, const struct net_refusal *refusal)
 	if (p->options.refused)
 		p->options.refused(p->options.refused_ctx, refusal);
 	if (++p->refused >= PROXY_REFUSED_MAX)
-		p->hear_at = loop_now() + PROXY_PACE_MS;
+		p->hear_at = clock_ms() + PROXY_PACE_MS;
 }
 
 void proxy_refuse_ask(struct proxy *p, const struct ask *ask, enum net_rule rule)

@@ -68,7 +68,7 @@ static void lose_host(struct conn *c, const char *why)
 
 	proxy_refuse(c, NET_RULE_CERT, why);
 	c->tls->lost = c->closing = true;
-	c->deadline = loop_now() + c->proxy->options.hello_ms;
+	c->deadline = clock_ms() + c->proxy->options.hello_ms;
 	buf_reset(&out->out);
 	out->sent = 0;
 	loop_stop(&c->proxy->loop, &c->relay.side[1]);
@@ -180,7 +180,7 @@ static void set_time(struct conn *c, bool began, bool was_done)
 	if (done && !was_done && t->from_run.len == 0)
 		c->deadline = 0;
 	else if (!done && began && c->deadline == 0)
-		c->deadline = loop_now() + c->proxy->options.hello_ms;
+		c->deadline = clock_ms() + c->proxy->options.hello_ms;
 }
 
 /* --- what is said ------------------------------------------------------------------------- */

@@ -89,7 +89,7 @@ static void ask_door(struct visit *v, enum door_what what)
 	v->stage = ASKED;
 	v->word.what = what;
 	v->word.id = ++p->last_id;
-	v->deadline = loop_now() + CONNECT_MS;
+	v->deadline = clock_ms() + CONNECT_MS;
 	/* A door that does not read what it is asked has been stopped by the run. */
 	if (p->door.fd < 0 || door_send(p->door.fd, &v->word, -1, MSG_DONTWAIT) < 0)
 		reset_visit(v);
@@ -207,7 +207,7 @@ static void on_client(struct loop_watch *w)
 	if (fd < 0 && (errno == EAGAIN || errno == EINTR || errno == ECONNABORTED))
 		return;
 	if (!v) {
-		p->accept_at = loop_now() + NO_ROOM_MS;
+		p->accept_at = clock_ms() + NO_ROOM_MS;
 		return;
 	}
 	/* Small answers must not wait for the one before to be confirmed. */
@@ -306,7 +306,7 @@ static int pace(struct publish *p)
 	const bool full = p->n_visits >= VISITS_MAX;
 	int r = 0;
 
-	if (p->accept_at != 0 && p->accept_at <= loop_now())
+	if (p->accept_at != 0 && p->accept_at <= clock_ms())
 		p->accept_at = 0;
 	if (p->accept_at != 0)
 		loop_wake(&p->loop, p->accept_at);
@@ -387,7 +387,7 @@ static int step(struct publish *p, int ms, struct err *err)
 
 	if (r < 0)
 		return r;
-	now = loop_now();
+	now = clock_ms();
 	for (struct visit *v = p->visits; v; v = v->next) {
 		if (!v->dead && v->deadline != 0 && v->deadline <= now)
 			reset_visit(v);
@@ -417,11 +417,11 @@ static bool has_more(const struct publish *p)
 
 void publish_drain(struct publish *p)
 {
-	const uint64_t end = loop_now() + DRAIN_MS;
+	const uint64_t end = clock_ms() + DRAIN_MS;
 	struct err ignored = { 0 };
 
 	stop_listening(p);
-	for (uint64_t now = loop_now(); has_more(p) && now < end; now = loop_now())
+	for (uint64_t now = clock_ms(); has_more(p) && now < end; now = clock_ms())
 		if (step(p, (int)(end - now), &ignored) < 0)
 			return;
 }
