@@ -89,15 +89,9 @@ int editor_open(const char *text, const char *like, char **ret_path, struct err 
 	return r < 0 ? r : run_editor(*ret_path, err);
 }
 
-static void close_file(FILE **f)
-{
-	if (*f)
-		fclose(*f);
-}
-
 int editor_has_markers(const char *path, struct err *err)
 {
-	CLEANUP(close_file) FILE *f = fopen(path, "re");
+	AUTO_FCLOSE FILE *f = fopen(path, "re");
 	AUTO_FREE char *line = NULL;
 	size_t room = 0;
 

@@ -127,7 +127,6 @@ void clerk_serve(int line)
 void clerk_end(struct clerk *c)
 {
 	cleanup_close(&c->line);
-	c->line = -1;
 	if (c->pid <= 0)
 		return;
 	kill(c->pid, SIGKILL);

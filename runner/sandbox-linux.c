@@ -42,10 +42,8 @@ static void run_init(struct run *run, const struct sandbox_spec *spec)
 
 static void close_trees(struct run *run)
 {
-	for (size_t i = 0; i < SANDBOX_MOUNTS_MAX; i++) {
+	for (size_t i = 0; i < SANDBOX_MOUNTS_MAX; i++)
 		cleanup_close(&run->trees[i]);
-		run->trees[i] = -1;
-	}
 }
 
 static void run_done(struct run *run)

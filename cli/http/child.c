@@ -131,13 +131,6 @@ size_t child_poll(const struct child *c, struct pollfd fds[2])
 	return n;
 }
 
-static void close_fd(int *fd)
-{
-	if (*fd >= 0)
-		close(*fd);
-	*fd = -1;
-}
-
 /* All that is there; the descriptor is closed at its end. */
 static void drain(int *fd, struct buf *into, size_t max)
 {
@@ -151,13 +144,13 @@ static void drain(int *fd, struct buf *into, size_t max)
 		if (n < 0 && errno == EAGAIN)
 			return;
 		if (n <= 0) {
-			close_fd(fd);
+			cleanup_close(fd);
 			return;
 		}
 		if (into->len < max &&
 		    buf_append(into, piece,
 			       (size_t)n < max - into->len ? (size_t)n : max - into->len) < 0)
-			close_fd(fd); /* without memory its answer is cut, and that is seen */
+			cleanup_close(fd); /* without memory its answer is cut, and that is seen */
 	}
 }
 
@@ -168,9 +161,9 @@ static void reap(struct child *c)
 	while (c->pid > 0 && waitpid(c->pid, &status, 0) < 0 && errno == EINTR)
 		continue;
 	c->pid = 0;
-	close_fd(&c->out_fd);
+	cleanup_close(&c->out_fd);
 	drain(&c->note_fd, &c->notes, NOTES_MAX);
-	close_fd(&c->note_fd);
+	cleanup_close(&c->note_fd);
 }
 
 /* The exit code behind the mark, which is cut off; false: it is not there yet. */
@@ -232,8 +225,8 @@ void child_kill(struct child *c)
 void child_done(struct child *c)
 {
 	child_stop(c);
-	close_fd(&c->out_fd);
-	close_fd(&c->note_fd);
+	cleanup_close(&c->out_fd);
+	cleanup_close(&c->note_fd);
 	buf_done(&c->out);
 	buf_done(&c->notes);
 }

@@ -39,13 +39,6 @@ NORETURN static void run_child(const struct mcp_options *o, uint64_t since, int 
 	_exit(0);
 }
 
-static void close_fd(int *fd)
-{
-	if (*fd >= 0)
-		close(*fd);
-	*fd = -1;
-}
-
 static int open_pipes(int out[2], int life[2], struct err *err)
 {
 	int r = sys_pipe(out);
@@ -82,10 +75,10 @@ int watch_start(struct watch *w, const struct mcp_options *o, struct err *err)
 		w->life_fd = life[1];
 		out[0] = life[1] = -1;
 	}
-	close_fd(&out[0]);
-	close_fd(&out[1]);
-	close_fd(&life[0]);
-	close_fd(&life[1]);
+	cleanup_close(&out[0]);
+	cleanup_close(&out[1]);
+	cleanup_close(&life[0]);
+	cleanup_close(&life[1]);
 	return r;
 }
 
@@ -93,8 +86,8 @@ void watch_done(struct watch *w)
 {
 	int status;
 
-	close_fd(&w->life_fd);
-	close_fd(&w->fd);
+	cleanup_close(&w->life_fd);
+	cleanup_close(&w->fd);
 	if (w->pid > 0)
 		kill(w->pid, SIGKILL); /* it holds nothing */
 	while (w->pid > 0 && waitpid(w->pid, &status, 0) < 0 && errno == EINTR)
@@ -115,7 +108,7 @@ void watch_read(struct watch *w)
 		if (n < 0 && errno == EAGAIN)
 			return;
 		if (n <= 0 || buf_append(&w->in, piece, (size_t)n) < 0)
-			close_fd(&w->fd);
+			cleanup_close(&w->fd);
 	}
 }
 

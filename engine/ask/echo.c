@@ -73,7 +73,6 @@ static bool greet(struct echo_maker *m, const struct echo_page *page)
 		return true;
 	log_debug("no echoes in '%s': %s", page->path, strerror(errno));
 	cleanup_close(&m->top);
-	m->top = -1;
 	return false;
 }
 

@@ -88,15 +88,9 @@ static char *name_in(char *line)
 	return *at == '/' ? at : NULL;
 }
 
-static void close_file(FILE **f)
-{
-	if (*f)
-		fclose(*f);
-}
-
 static int cover_sockets(struct cover *c, struct err *err)
 {
-	CLEANUP(close_file) FILE *f = fopen(SOCKETS, "re");
+	AUTO_FCLOSE FILE *f = fopen(SOCKETS, "re");
 	AUTO_FREE char *line = NULL;
 	size_t size = 0;
 	int r = 0;

@@ -102,7 +102,6 @@ void run_publish_describe(const struct run_publish *p, struct engine_run *run)
 void run_publish_began(struct run_publish *p)
 {
 	cleanup_close(&p->inside);
-	p->inside = -1;
 }
 
 void run_publish_end(struct run_publish *p)

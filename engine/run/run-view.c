@@ -18,7 +18,6 @@ void run_view_release(struct run_view *v)
 {
 	cleanup_close(&v->clone_fd);
 	cleanup_close(&v->shown_fd);
-	v->clone_fd = v->shown_fd = -1;
 }
 
 void run_view_done(struct run_view *v)

@@ -196,7 +196,6 @@ static void go_on(struct lazy_fetch *l)
 	struct err err = { 0 };
 
 	cleanup_close(&l->dir.lock);
-	l->dir.lock = -1;
 	if (fetcher_start(l->f->e, &l->dir, &err) < 0)
 		engine_warn(l->f->e, "%s; the next command starts it", err.msg);
 }

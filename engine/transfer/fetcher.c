@@ -354,7 +354,6 @@ static void resume(struct engine *e, const char *id)
 	    lazy_dir_lock(&d, &err) < 0)
 		return;
 	cleanup_close(&d.lock);
-	d.lock = -1;
 	if (fetcher_start(e, &d, &err) < 0)
 		engine_warn(e, "%s", err.msg);
 }

@@ -114,12 +114,6 @@ int engine_undo(struct engine *e, const struct engine_undo_options *options,
 
 /* --- checks ----------------------------------------------------------------------------- */
 
-static void close_file(FILE **f)
-{
-	if (*f)
-		fclose(*f);
-}
-
 #define TAIL_MAX ((off_t)16 << 10)
 
 /* The last lines of the output. */
@@ -151,7 +145,7 @@ static int run_check(struct engine *e, const struct engine_promote_options *o, c
 		     const char *tree, struct engine_promotion *p, struct err *err)
 {
 	CLEANUP(engine_run_done) struct engine_run run = { 0 };
-	CLEANUP(close_file) FILE *both = tmpfile();
+	AUTO_FCLOSE FILE *both = tmpfile();
 	const char *const argv[] = { "/bin/sh", "-c", command, NULL };
 	struct engine_run_options options = {
 		.from = tree,

@@ -68,7 +68,6 @@ static void end_visit(struct visit *v)
 	for (int i = 0; i < 2 && v->stage == PASSING; i++)
 		loop_stop(loop, &v->relay.side[i]);
 	cleanup_close(&v->client);
-	v->client = -1;
 	v->dead = true;
 }
 

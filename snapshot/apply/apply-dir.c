@@ -15,7 +15,6 @@
 void dir_forget(struct acting *a)
 {
 	cleanup_close(&a->fd);
-	a->fd = -1;
 	a->dir = PLAN_NONE;
 }
 

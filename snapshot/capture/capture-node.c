@@ -385,7 +385,6 @@ int node_open(struct node_reader *nr, int dirfd, const char *name, struct stat *
 void node_close(struct node_reader *nr)
 {
 	cleanup_close(&nr->file);
-	nr->file = -1;
 	nr->may_promise = false;
 	nr->trial.is_set = false; /* or it is somebody else's */
 }
