@@ -11,17 +11,10 @@
 
 #include "base/buf.h"
 #include "base/json.h"
-#include "base/sys.h"
+#include "base/wipe.h"
 #include "remote/url.h"
 
 #define TOKEN_MAX 16384
-
-static void wipe_buf(struct buf *b)
-{
-	if (b->data)
-		sys_wipe(b->data, b->len);
-	buf_done(b);
-}
 
 static int append_encoded(struct buf *b, const char *name, const char *text, size_t len)
 {
@@ -146,7 +139,7 @@ static int ask(const struct auth_place *p, struct http *http, const struct chall
 static int ask_by_get(const struct auth_place *p, struct http *http, const struct challenge *c,
 		      const struct credential *mine, char **ret, struct err *err)
 {
-	CLEANUP(auth_free_p) char *basic = NULL;
+	CLEANUP(wipe_text_p) char *basic = NULL;
 	CLEANUP(buf_done) struct buf query = BUF_INIT, url = BUF_INIT;
 	struct http_request q = { .method = "GET" };
 

@@ -7,8 +7,8 @@
 
 #include "base/base64.h"
 #include "base/cleanup.h"
-#include "base/sys.h"
 #include "base/vec.h"
+#include "base/wipe.h"
 #include "remote/auth-token-i.h"
 #include "remote/challenge.h"
 #include "remote/credential.h"
@@ -25,13 +25,6 @@ static struct {
 	struct known *list;
 	size_t n, cap;
 } known = { .lock = PTHREAD_MUTEX_INITIALIZER };
-
-void auth_free(char *authorization)
-{
-	if (authorization)
-		sys_wipe(authorization, strlen(authorization));
-	free(authorization);
-}
 
 static char *key_of(const struct auth_place *p)
 {
@@ -53,7 +46,7 @@ static int remember(const char *key, char *authorization)
 	struct known *k = find_known(key);
 
 	if (k) {
-		auth_free(k->authorization);
+		wipe_text(k->authorization);
 		k->authorization = authorization;
 		return 0;
 	}
@@ -66,7 +59,7 @@ static int remember(const char *key, char *authorization)
 			return 0;
 		}
 	}
-	auth_free(authorization);
+	wipe_text(authorization);
 	return -ENOMEM;
 }
 
@@ -92,20 +85,14 @@ int auth_current(const struct auth_place *p, char **ret)
 
 int auth_basic(const struct credential *c, char **ret)
 {
-	CLEANUP(buf_done) struct buf plain = BUF_INIT, text = BUF_INIT;
-	const char *s;
-	int r = buf_printf(&plain, "%s:%s", c->user, c->secret);
+	CLEANUP(wipe_buf) struct buf plain = BUF_INIT, text = BUF_INIT;
+	const char *s = NULL;
 
-	if (r == 0)
-		r = buf_append_str(&text, "Basic ");
-	if (r == 0)
-		r = base64_append(&text, plain.data, plain.len);
-	s = r == 0 ? buf_str(&text) : NULL;
+	if (buf_printf(&plain, "%s:%s", c->user, c->secret) == 0 &&
+	    buf_append_str(&text, "Basic ") == 0 &&
+	    base64_append(&text, plain.data, plain.len) == 0)
+		s = buf_str(&text);
 	*ret = s ? strdup(s) : NULL;
-	if (plain.data)
-		sys_wipe(plain.data, plain.len);
-	if (text.data)
-		sys_wipe(text.data, text.len);
 	return *ret ? 0 : -ENOMEM;
 }
 
@@ -128,7 +115,7 @@ static int meet_basic(const struct auth_place *p, const struct credential *c, co
 		return err_nomem(err);
 	if (!used || strcmp(used, *ret) != 0)
 		return 0;
-	auth_free(TAKE_PTR(*ret));
+	wipe_text(TAKE_PTR(*ret));
 	return err_set(err, -EACCES, "'%s' refuses the credentials of '%s' (docker login %s)",
 		       p->server, c->user, p->server);
 }
@@ -159,7 +146,7 @@ int auth_meet(const struct auth_place *p, struct http *http, const struct http_a
 	      const char *used, struct err *err)
 {
 	AUTO_FREE char *key = key_of(p);
-	CLEANUP(auth_free_p) char *authorization = NULL;
+	CLEANUP(wipe_text_p) char *authorization = NULL;
 	const struct known *k;
 	int r = 0;
 

@@ -30,6 +30,3 @@ NODISCARD int auth_current(const struct auth_place *p, char **ret);
  */
 NODISCARD int auth_meet(const struct auth_place *p, struct http *http,
 			const struct http_answer *refusal, const char *used, struct err *err);
-
-void auth_free(char *authorization); /* wiped; NULL is fine */
-DEFINE_CLEANUP(char *, auth_free)

@@ -14,18 +14,11 @@
 #include "base/buf.h"
 #include "base/cleanup.h"
 #include "base/json.h"
-#include "base/sys.h"
+#include "base/wipe.h"
 #include "remote/program.h"
 
 #define ANSWER_MAX ((size_t)64 << 10)
 #define WAIT_MS    60000 /* it may ask the user to unlock a key ring */
-
-static void wipe_buf(struct buf *b)
-{
-	if (b->data)
-		sys_wipe(b->data, b->len);
-	buf_done(b);
-}
 
 /* A file name of its own, not a path to somewhere else. */
 static bool is_name(const char *name)

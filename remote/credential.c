@@ -13,31 +13,17 @@
 #include "base/fdio.h"
 #include "base/json.h"
 #include "base/path.h"
-#include "base/sys.h"
+#include "base/wipe.h"
 
 #define CONFIG_MAX ((size_t)1 << 20)
 #define HUB_KEY    "https://index.docker.io/v1/" /* what docker calls its own registry there */
 
-static void wipe(char *text)
-{
-	if (text)
-		sys_wipe(text, strlen(text));
-	free(text);
-}
-
-static void wipe_buf(struct buf *b)
-{
-	if (b->data)
-		sys_wipe(b->data, b->len);
-	buf_done(b);
-}
-
 void credential_done(struct credential *c)
 {
-	wipe(c->user);
-	wipe(c->secret);
-	wipe(c->refresh);
-	wipe(c->bearer);
+	wipe_text(c->user);
+	wipe_text(c->secret);
+	wipe_text(c->refresh);
+	wipe_text(c->bearer);
 	*c = (struct credential){ 0 };
 }
 

@@ -10,6 +10,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/wipe.h"
 #include "remote/credential.h"
 #include "remote/probe-i.h"
 #include "remote/url.h"
@@ -100,7 +101,7 @@ static void tell_login(const struct registry *g, const struct probe *p)
 		.repository = g->repository,
 	};
 	CLEANUP(credential_done) struct credential mine = { 0 };
-	CLEANUP(auth_free_p) char *authorization = NULL;
+	CLEANUP(wipe_text_p) char *authorization = NULL;
 	int has = credential_find(g->server, &mine, NULL);
 
 	IGNORE_RESULT(auth_current(&place, &authorization), "then the finding says none");

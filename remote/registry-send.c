@@ -7,6 +7,7 @@
 
 #include "base/json.h"
 #include "base/path.h"
+#include "base/wipe.h"
 #include "remote/url.h"
 
 #define ROUNDS_MAX 2   /* how often one request may be refused for its authorization */
@@ -44,7 +45,7 @@ int registry_send(struct registry *g, struct http_request *q, struct http_answer
 	const bool ours = url_same_origin(q->url, g->origin);
 
 	for (int round = 0;; round++) {
-		CLEANUP(auth_free_p) char *authorization = NULL;
+		CLEANUP(wipe_text_p) char *authorization = NULL;
 		int r = ours ? auth_current(&place, &authorization) : 0;
 
 		if (r < 0)

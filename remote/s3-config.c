@@ -10,30 +10,16 @@
 #include "base/cleanup.h"
 #include "base/fdio.h"
 #include "base/path.h"
-#include "base/sys.h"
 #include "base/text.h"
+#include "base/wipe.h"
 
 #define FILE_MAX_ ((size_t)1 << 20)
 
-static void wipe(char *text)
-{
-	if (text)
-		sys_wipe(text, strlen(text));
-	free(text);
-}
-
-static void wipe_buf(struct buf *b)
-{
-	if (b->data)
-		sys_wipe(b->data, b->len);
-	buf_done(b);
-}
-
 static void forget_keys(struct s3_config *c)
 {
-	wipe(c->access);
-	wipe(c->secret);
-	wipe(c->token);
+	wipe_text(c->access);
+	wipe_text(c->secret);
+	wipe_text(c->token);
 	c->access = c->secret = c->token = NULL;
 }
 

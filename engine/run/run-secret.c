@@ -11,6 +11,7 @@
 #include "base/fdio.h"
 #include "base/sys.h"
 #include "base/vec.h"
+#include "base/wipe.h"
 
 #define OPTION "option '--secret-for'"
 #define BEARER "Authorization: Bearer {"
@@ -28,13 +29,6 @@ void run_secrets_done(struct run_secrets *s)
 }
 
 /* --- the value ---------------------------------------------------------------------------- */
-
-static void wipe(struct buf *b)
-{
-	if (b->data)
-		sys_wipe(b->data, b->len);
-	buf_done(b);
-}
 
 static bool is_header_text(const char *text, size_t len)
 {
@@ -73,7 +67,7 @@ static int keep(struct run_secret *s, struct net_secret *net, const char *form, 
 static int keep_file(struct run_secret *s, struct net_secret *net, const char *form, size_t open,
 		     size_t close, const char *path, struct err *err)
 {
-	CLEANUP(wipe) struct buf text = BUF_INIT;
+	CLEANUP(wipe_buf) struct buf text = BUF_INIT;
 	int r = fdio_read_file(AT_FDCWD, path, NET_SECRET_MAX + 2, &text, err);
 
 	if (r < 0)
