@@ -147,9 +147,7 @@ int answer_prompt(struct session *s, const struct rpc_message *m, bool modern, s
 
 struct json call_arguments(const struct rpc_message *m)
 {
-	if (json_kind(m->params, "arguments") != JSON_OBJECT)
-		return (struct json){ .doc = m->params.doc };
-	return json_get_object(m->params, "arguments");
+	return json_object_if(m->params, "arguments");
 }
 
 static void add_text_block(struct json content, const char *text, size_t len)

@@ -13,19 +13,12 @@
 
 /* --- what the client can ---------------------------------------------------------------- */
 
-static struct json member(struct json j, const char *key)
-{
-	if (json_kind(j, key) != JSON_OBJECT)
-		return (struct json){ .doc = j.doc };
-	return json_get_object(j, key);
-}
-
 /* A client that names neither form nor URL means forms. */
 static bool can_ask(const struct session *s, const struct pending_call *p)
 {
-	const struct json capable = member(member(p->message.params, "_meta"),
-					   "io.modelcontextprotocol/clientCapabilities");
-	const struct json elicitation = member(capable, "elicitation");
+	const struct json capable = json_object_if(json_object_if(p->message.params, "_meta"),
+						   "io.modelcontextprotocol/clientCapabilities");
+	const struct json elicitation = json_object_if(capable, "elicitation");
 
 	if (!p->modern)
 		return s->legacy_can_ask;
@@ -35,7 +28,7 @@ static bool can_ask(const struct session *s, const struct pending_call *p)
 
 static bool says_yes(struct json answer)
 {
-	const struct json content = member(answer, "content");
+	const struct json content = json_object_if(answer, "content");
 	const char *action = json_text_if(answer, "action");
 
 	return action && strcmp(action, "accept") == 0 &&
@@ -44,7 +37,8 @@ static bool says_yes(struct json answer)
 
 enum consent consent_of(const struct session *s, const struct pending_call *p)
 {
-	const struct json answer = member(member(p->message.params, "inputResponses"), QUESTION);
+	const struct json answer =
+	    json_object_if(json_object_if(p->message.params, "inputResponses"), QUESTION);
 
 	/* What was allowed in advance is the project, no other directory and no person's decision. */
 	if (s->options->allow_promote && p->tool->gate != GATE_PERSON &&
@@ -59,7 +53,7 @@ enum consent consent_of(const struct session *s, const struct pending_call *p)
 
 bool consent_in_response(const struct rpc_message *m)
 {
-	return says_yes(member(m->top, "result"));
+	return says_yes(json_object_if(m->top, "result"));
 }
 
 /* --- asking ----------------------------------------------------------------------------- */

@@ -15,13 +15,6 @@
 
 /* --- the client ------------------------------------------------------------------------- */
 
-static struct json member(struct json j, const char *key)
-{
-	if (json_kind(j, key) != JSON_OBJECT)
-		return (struct json){ .doc = j.doc };
-	return json_get_object(j, key);
-}
-
 static void copy_text(struct json j, const char *key, char *to, size_t size)
 {
 	const char *text = json_text_if(j, key);
@@ -37,7 +30,7 @@ static void read_client(struct json info, struct client_info *ret)
 
 void record_client(struct session *s, const struct rpc_message *initialize)
 {
-	read_client(member(initialize->params, "clientInfo"), &s->client);
+	read_client(json_object_if(initialize->params, "clientInfo"), &s->client);
 }
 
 static struct client_info find_client(const struct session *s, const struct pending_call *p)
@@ -45,7 +38,7 @@ static struct client_info find_client(const struct session *s, const struct pend
 	struct client_info client = s->client;
 
 	if (p->modern)
-		read_client(member(rpc_meta(&p->message), META_CLIENT), &client);
+		read_client(json_object_if(rpc_meta(&p->message), META_CLIENT), &client);
 	return client;
 }
 
@@ -155,7 +148,7 @@ static void set_code(struct json j, const struct pending_call *p)
 		len--;
 	if (len == 0 || json_parse(&doc, (const char *)out->data, len, &said, NULL) < 0)
 		return;
-	json_set_value(j, "code", member(said, "error"), "code");
+	json_set_value(j, "code", json_object_if(said, "error"), "code");
 }
 
 void record_call(const struct session *s, const struct pending_call *p, const char *outcome)

@@ -68,9 +68,7 @@ int rpc_parse(struct rpc_message *m, const char *text, size_t len, struct err *e
 
 struct json rpc_meta(const struct rpc_message *m)
 {
-	if (json_kind(m->params, "_meta") != JSON_OBJECT)
-		return (struct json){ .doc = m->params.doc };
-	return json_get_object(m->params, "_meta");
+	return json_object_if(m->params, "_meta");
 }
 
 void rpc_answer_done(struct rpc_answer *a)

@@ -109,15 +109,11 @@ static int notify(struct buf *out, const char *uri, const struct pending_call *p
 /* The addresses that a listener asked for; an empty place: none. */
 static struct json wanted(const struct rpc_message *m)
 {
-	const struct json nothing = { .doc = m->params.doc };
-	struct json filter;
+	const struct json filter = json_object_if(m->params, "notifications");
 
-	if (json_kind(m->params, "notifications") != JSON_OBJECT)
-		return nothing;
-	filter = json_get_object(m->params, "notifications");
 	return json_kind(filter, "resourceSubscriptions") == JSON_ARRAY
 		   ? json_get_array(filter, "resourceSubscriptions")
-		   : nothing;
+		   : (struct json){ .doc = m->params.doc };
 }
 
 int subscribe_listen(struct session *s, struct rpc_message *m, struct err *err)

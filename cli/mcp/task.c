@@ -17,20 +17,13 @@ static const struct {
 	{ "tasks/cancel", "snap_cancel", TASK_CANCEL },
 };
 
-static struct json member(struct json j, const char *key)
-{
-	if (json_kind(j, key) != JSON_OBJECT)
-		return (struct json){ .doc = j.doc };
-	return json_get_object(j, key);
-}
-
 /* Every request says anew what its client can do. */
 static bool is_declared(const struct rpc_message *m)
 {
-	const struct json capable =
-	    member(member(m->params, "_meta"), "io.modelcontextprotocol/clientCapabilities");
+	const struct json capable = json_object_if(json_object_if(m->params, "_meta"),
+						   "io.modelcontextprotocol/clientCapabilities");
 
-	return json_kind(member(capable, "extensions"), TASK_EXTENSION) == JSON_OBJECT;
+	return json_kind(json_object_if(capable, "extensions"), TASK_EXTENSION) == JSON_OBJECT;
 }
 
 bool task_method(const char *method)
@@ -53,7 +46,7 @@ static int answer_undeclared(struct session *s, const struct rpc_message *m, str
 
 int task_may_listen(struct session *s, const struct rpc_message *m, struct err *err)
 {
-	if (!json_has(member(m->params, "notifications"), "taskIds") || is_declared(m))
+	if (!json_has(json_object_if(m->params, "notifications"), "taskIds") || is_declared(m))
 		return 1;
 	return answer_undeclared(s, m, err);
 }
@@ -114,7 +107,7 @@ int task_answer(struct session *s, const struct pending_call *p, struct json str
 	int r = 0;
 
 	if (!status) {
-		const struct json error = member(structured, "error");
+		const struct json error = json_object_if(structured, "error");
 		const char *why = json_text_if(error, "message");
 
 		return response_error(s, p->message.top, RPC_INVALID_PARAMS,

@@ -5,7 +5,6 @@
 #include <string.h>
 #include <time.h>
 
-#include "base/le.h"
 #include "base/map.h"
 #include "base/vec.h"
 #include "cowfs/store/audit-i.h"
@@ -25,21 +24,9 @@ static void sum_value(const struct ref *ref, char hex[SHA256_HEX_SIZE])
 	sha256_end_hex(&s, hex);
 }
 
-static void add_number(struct sha256 *s, uint64_t n)
-{
-	uint8_t bytes[8];
-
-	le64_store(bytes, n);
-	sha256_add(s, bytes, sizeof(bytes));
-}
-
-/* With its length, so that no two lists of texts are one sequence of bytes. */
 static void add_text(struct sha256 *s, const char *text)
 {
-	const size_t len = text ? strlen(text) : 0;
-
-	add_number(s, len);
-	sha256_add(s, text ? text : "", len);
+	sha256_add_text(s, text, text ? strlen(text) : 0);
 }
 
 static void digest_of(const struct audit *a, char hex[SHA256_HEX_SIZE])
@@ -47,11 +34,11 @@ static void digest_of(const struct audit *a, char hex[SHA256_HEX_SIZE])
 	struct sha256 s;
 
 	sha256_begin(&s);
-	add_number(&s, a->number);
-	add_number(&s, (uint64_t)a->time);
-	add_number(&s, a->first);
-	add_number(&s, a->kind);
-	add_number(&s, a->gone);
+	sha256_add_u64(&s, a->number);
+	sha256_add_u64(&s, (uint64_t)a->time);
+	sha256_add_u64(&s, a->first);
+	sha256_add_u64(&s, a->kind);
+	sha256_add_u64(&s, a->gone);
 	add_text(&s, a->subject);
 	add_text(&s, a->sha256);
 	add_text(&s, a->before);

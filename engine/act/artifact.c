@@ -79,10 +79,7 @@ static void drop_covered(struct strlist *l)
 	size_t n = 0;
 
 	for (size_t i = 0; i < l->n; i++) {
-		const size_t len = n > 0 ? strlen(l->list[n - 1]) : 0;
-
-		if (n > 0 && strncmp(l->list[n - 1], l->list[i], len) == 0 &&
-		    (l->list[i][len] == '\0' || l->list[i][len] == '/')) {
+		if (n > 0 && path_is_within(l->list[i], l->list[n - 1])) {
 			free(l->list[i]);
 			continue;
 		}

@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 
 #include "base/cleanup.h"
+#include "base/path.h"
 #include "cowfs/store/cache.h"
 #include "cowfs/store/tree-edit.h"
 #include "engine/find/gitdir-i.h"
@@ -63,16 +64,9 @@ static bool takes_worktree(const struct gitdir_graft *g, const char *path)
 	return strchr(name + 1, '/') || is_among(g->worktrees, g->n_worktrees, name + 1);
 }
 
-static bool is_of_worktrees(const char *path)
-{
-	const size_t len = strlen(WORKTREES);
-
-	return strncmp(path, WORKTREES, len) == 0 && (path[len] == '\0' || path[len] == '/');
-}
-
 static bool takes_common(const struct gitdir_graft *g, const char *path)
 {
-	if (is_of_worktrees(path))
+	if (path_is_within(path, WORKTREES))
 		return takes_worktree(g, path);
 	if (!strchr(path, '/'))
 		return is_among(shared, ARRAY_LEN(shared), path);

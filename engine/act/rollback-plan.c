@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/path.h"
 #include "cowfs/store/pin.h"
 #include "engine/act/land-i.h"
 #include "engine/act/rolling-i.h"
@@ -74,13 +75,6 @@ struct picking {
 	const struct leaving *leaving;
 };
 
-static bool is_below(const char *path, const char *top)
-{
-	const size_t n = strlen(top);
-
-	return strncmp(path, top, n) == 0 && (path[n] == '\0' || path[n] == '/');
-}
-
 static bool is_picked(const char *path, void *ctx)
 {
 	const struct picking *p = ctx;
@@ -88,7 +82,7 @@ static bool is_picked(const char *path, void *ctx)
 	if (!part_covers(p->rolling->to.part, path))
 		return false;
 	for (size_t i = 0; i < p->leaving->n; i++)
-		if (is_below(path, p->leaving->list[i]))
+		if (path_is_within(path, p->leaving->list[i]))
 			return false;
 	return ignore_covers(p->rolling->paths, path);
 }

@@ -32,13 +32,6 @@ size_t inner_count(const struct engine_experiment *x)
 
 /* --- copies -------------------------------------------------------------------------------- */
 
-static int copy_text(char **to, const char *from, struct err *err)
-{
-	free(*to);
-	*to = from ? strdup(from) : NULL;
-	return from && !*to ? err_nomem(err) : 0;
-}
-
 static int append(char ***list, size_t *n, char *const *from, size_t n_from, struct err *err)
 {
 	for (size_t i = 0; i < n_from; i++) {
@@ -83,10 +76,10 @@ int inner_copy_plan(struct engine_arm *arm, const struct engine_arm *of, struct 
 	x->jobs = from->jobs;
 	x->stop_after = from->stop_after;
 	x->limits = from->limits;
-	r = copy_text(&x->file, from->file, err);
+	r = text_copy(&x->file, from->file, err);
 	if (r < 0)
 		return r;
-	r = copy_text(&x->score_of, from->score_of, err);
+	r = text_copy(&x->score_of, from->score_of, err);
 	if (r < 0)
 		return r;
 	r = append(&x->checks, &x->n_checks, from->checks, from->n_checks, err);
@@ -221,16 +214,16 @@ static int inherit(const struct engine_experiment *x, struct engine_arm *arm, st
 
 	if (r < 0)
 		return r;
-	r = copy_text(&inner->project, x->project, err);
+	r = text_copy(&inner->project, x->project, err);
 	if (r < 0)
 		return r;
-	r = copy_text(&inner->cwd, x->cwd, err);
+	r = text_copy(&inner->cwd, x->cwd, err);
 	if (r < 0)
 		return r;
-	r = copy_text(&inner->profile, arm->profile ? arm->profile : x->profile, err);
+	r = text_copy(&inner->profile, arm->profile ? arm->profile : x->profile, err);
 	if (r < 0)
 		return r;
-	r = copy_text(&inner->net, x->net, err);
+	r = text_copy(&inner->net, x->net, err);
 	if (r < 0)
 		return r;
 	r = join_env(inner, x, arm, err);

@@ -8,7 +8,6 @@
 #include <sys/stat.h>
 
 #include "base/hex.h"
-#include "base/le.h"
 #include "base/sha256.h"
 #include "engine/find/content-sum-i.h"
 #include "engine/find/digest-i.h"
@@ -113,39 +112,29 @@ int digest_trees(struct store *s, const struct object_id *from, const struct obj
 
 /* --- outlines ------------------------------------------------------------------------------ */
 
-static void outline_number(struct sha256 *sum, uint64_t n)
-{
-	uint8_t bytes[8];
-
-	le64_store(bytes, n);
-	sha256_add(sum, bytes, sizeof(bytes));
-}
-
 /* What a person sees of it, and what makes it the same: no times, and no number of an inode. */
 static void outline_entry(struct sha256 *sum, const struct tree_entry *e)
 {
-	outline_number(sum, e->mode);
-	outline_number(sum, e->uid);
-	outline_number(sum, e->gid);
-	outline_number(sum, S_ISDIR(e->mode) ? 0 : e->size);
-	outline_number(sum, e->rdev);
+	sha256_add_u64(sum, e->mode);
+	sha256_add_u64(sum, e->uid);
+	sha256_add_u64(sum, e->gid);
+	sha256_add_u64(sum, S_ISDIR(e->mode) ? 0 : e->size);
+	sha256_add_u64(sum, e->rdev);
 	/* A directory's own steps follow. */
 	if (!S_ISDIR(e->mode))
 		sha256_add(sum, e->id.b, sizeof(e->id.b));
 	sha256_add(sum, e->xattrs.b, sizeof(e->xattrs.b));
-	outline_number(sum, e->target_len);
-	sha256_add(sum, e->target ? e->target : "", e->target_len);
+	sha256_add_text(sum, e->target, e->target_len);
 }
 
 static void outline_steps(struct sha256 *sum, const struct plan_step *steps, size_t n)
 {
-	outline_number(sum, n);
+	sha256_add_u64(sum, n);
 	for (size_t i = 0; i < n; i++) {
 		const struct plan_step *s = &steps[i];
 
-		outline_number(sum, s->act);
-		outline_number(sum, strlen(s->path));
-		sha256_add(sum, s->path, strlen(s->path));
+		sha256_add_u64(sum, s->act);
+		sha256_add_text(sum, s->path, strlen(s->path));
 		outline_entry(sum, &s->before);
 		outline_entry(sum, &s->after);
 	}

@@ -38,22 +38,14 @@ int part_check(const char *part, uint64_t dirs, const char *project, struct err 
 		       part, project);
 }
 
-/* Is it the directory or below it?  Both from the top, which is "". */
-static bool is_below(const char *path, const char *dir)
-{
-	const size_t n = strlen(dir);
-
-	return n == 0 || (strncmp(path, dir, n) == 0 && (path[n] == '\0' || path[n] == '/'));
-}
-
 bool part_has(const char *part, const char *path)
 {
-	return !part || is_below(path, part) || is_below(part, path);
+	return !part || path_is_within(path, part) || path_is_within(part, path);
 }
 
 bool part_covers(const char *part, const char *path)
 {
-	return !part || is_below(path, part);
+	return !part || path_is_within(path, part);
 }
 
 bool part_same(const char *a, const char *b)

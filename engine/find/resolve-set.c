@@ -7,7 +7,6 @@
 #include <sys/stat.h>
 
 #include "base/json.h"
-#include "base/le.h"
 #include "base/vec.h"
 #include "cowfs/store/root.h"
 #include "engine/find/engine-i.h"
@@ -257,38 +256,24 @@ int resolve_set_put(struct batch *b, const struct clone *clone, const struct res
 
 /* --- what it was made for --------------------------------------------------------------- */
 
-static void add_number(struct sha256 *sum, uint64_t n)
-{
-	uint8_t bytes[8];
-
-	le64_store(bytes, n);
-	sha256_add(sum, bytes, sizeof(bytes));
-}
-
-static void add_text(struct sha256 *sum, const char *text, size_t len)
-{
-	add_number(sum, len);
-	sha256_add(sum, text, len);
-}
-
 /* Everything that a merge looks at: neither times nor inode numbers. */
 static void add_side(struct sha256 *sum, const struct merge_side *side)
 {
 	const struct tree_entry *e = &side->entry;
 
-	add_number(sum, side->path != NULL);
+	sha256_add_u64(sum, side->path != NULL);
 	if (!side->path)
 		return;
-	add_text(sum, side->path, strlen(side->path));
-	add_number(sum, e->form);
-	add_number(sum, e->mode);
-	add_number(sum, e->uid);
-	add_number(sum, e->gid);
-	add_number(sum, S_ISDIR(e->mode) ? 0 : e->size);
-	add_number(sum, e->rdev);
+	sha256_add_text(sum, side->path, strlen(side->path));
+	sha256_add_u64(sum, e->form);
+	sha256_add_u64(sum, e->mode);
+	sha256_add_u64(sum, e->uid);
+	sha256_add_u64(sum, e->gid);
+	sha256_add_u64(sum, S_ISDIR(e->mode) ? 0 : e->size);
+	sha256_add_u64(sum, e->rdev);
 	sha256_add(sum, &e->id, sizeof(e->id));
 	sha256_add(sum, &e->xattrs, sizeof(e->xattrs));
-	add_text(sum, e->target ? e->target : "", e->target_len);
+	sha256_add_text(sum, e->target, e->target_len);
 }
 
 size_t resolve_versions(const struct merge_conflict *list, size_t n, char hex[SHA256_HEX_SIZE])
@@ -300,7 +285,7 @@ size_t resolve_versions(const struct merge_conflict *list, size_t n, char hex[SH
 	for (; i < n && strcmp(list[i].path, list[0].path) == 0; i++) {
 		const char *kind = merge_kind_name(list[i].kind);
 
-		add_text(&sum, kind, strlen(kind));
+		sha256_add_text(&sum, kind, strlen(kind));
 		add_side(&sum, &list[i].base);
 		add_side(&sum, &list[i].ours);
 		add_side(&sum, &list[i].theirs);

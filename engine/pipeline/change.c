@@ -260,12 +260,9 @@ int shipping_save(struct shipping *s, const char *kind, struct err *err)
 int shipping_hold(struct shipping *s, const char *obstacle, const char *why, struct err *err)
 {
 	struct engine_change *c = s->change;
-	int r = text_set(&c->obstacle, err, "%s", obstacle);
 
-	if (r >= 0)
-		r = text_set(&c->why, err, "%s", why);
-	if (r < 0)
-		return r;
+	if (text_copy(&c->obstacle, obstacle, err) < 0 || text_copy(&c->why, why, err) < 0)
+		return -ENOMEM;
 	c->state = ENGINE_CHANGE_HELD;
 	return shipping_save(s, "change-held", err);
 }

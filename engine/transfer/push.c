@@ -13,6 +13,7 @@
 
 #include "base/fdio.h"
 #include "base/path.h"
+#include "base/text.h"
 #include "base/user.h"
 #include "engine/ask/ask-hold-i.h"
 #include "engine/find/part-i.h"
@@ -377,12 +378,6 @@ static int send_objects(struct pushing *p, struct err *err)
 
 /* --- the manifest ------------------------------------------------------------------------- */
 
-static int copy(char **to, const char *from, struct err *err)
-{
-	*to = from ? strdup(from) : NULL;
-	return from && !*to ? err_nomem(err) : 0;
-}
-
 static int describe(struct pushing *p, struct err *err)
 {
 	static const struct digest none;
@@ -390,7 +385,9 @@ static int describe(struct pushing *p, struct err *err)
 	const char *message = p->options->message ? p->options->message : s->message;
 	struct manifest_snapshot *told = &p->told;
 	char before[DIGEST_TEXT_SIZE], host[256] = "";
-	int r;
+	const char *project = path_base(p->hold.states[0].project.path);
+	const char *parent =
+	    digest_equal(&p->digest_before, &none) ? NULL : digest_text(&p->digest_before, before);
 
 	if (gethostname(host, sizeof(host) - 1) < 0)
 		host[0] = '\0';
@@ -399,16 +396,13 @@ static int describe(struct pushing *p, struct err *err)
 	told->files = s->files;
 	told->bytes = s->bytes;
 	told->who = user_name(geteuid());
-	r = told->who ? copy(&told->message, message, err) : err_nomem(err);
-	if (r == 0)
-		r = copy(&told->host, host, err);
-	if (r == 0)
-		r = copy(&told->project, path_base(p->hold.states[0].project.path), err);
-	if (r == 0)
-		r = copy(&told->meta, s->meta, err);
-	if (r == 0 && !digest_equal(&p->digest_before, &none))
-		r = copy(&told->parent, digest_text(&p->digest_before, before), err);
-	return r;
+	if (!told->who)
+		return err_nomem(err);
+	if (text_copy(&told->message, message, err) < 0 || text_copy(&told->host, host, err) < 0 ||
+	    text_copy(&told->project, project, err) < 0 ||
+	    text_copy(&told->meta, s->meta, err) < 0 || text_copy(&told->parent, parent, err) < 0)
+		return -ENOMEM;
+	return 0;
 }
 
 static int sign(struct pushing *p, struct err *err)

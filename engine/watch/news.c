@@ -190,9 +190,9 @@ int news_find(const struct engine_firing *f, const struct engine_changes *all, s
 	if (*f->change != '\0' || f->told)
 		return 0;
 	ret->result = f->result;
-	r = text_set(&ret->key, err, "%s", f->result);
-	if (r >= 0 && f->why)
-		r = text_set(&ret->why, err, "%s", f->why);
+	r = text_copy(&ret->key, f->result, err);
+	if (r >= 0)
+		r = text_copy(&ret->why, f->why, err);
 	return r < 0 ? r : 1;
 }
 

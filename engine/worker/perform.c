@@ -237,16 +237,11 @@ static int run(struct engine *e, const struct ticket *t, const char *profile, co
 static int describe(struct result *res, const struct engine_run *run, const char *profile,
 		    struct err *err)
 {
-	int r = text_set(&res->outcome, err, "%s", run->timed_out ? RESULT_TIME : RESULT_EXIT);
-
-	if (r == 0)
-		r = text_set(&res->run, err, "%s", run->id);
-	if (r == 0)
-		r = text_set(&res->profile, err, "%s", profile);
-	if (r == 0 && run->limit[0] != '\0')
-		r = text_set(&res->limit, err, "%s", run->limit);
-	if (r == 0 && run->problem)
-		r = text_set(&res->problem, err, "%s", run->problem);
+	if (text_copy(&res->outcome, run->timed_out ? RESULT_TIME : RESULT_EXIT, err) < 0 ||
+	    text_copy(&res->run, run->id, err) < 0 || text_copy(&res->profile, profile, err) < 0 ||
+	    text_copy(&res->limit, *run->limit != '\0' ? run->limit : NULL, err) < 0 ||
+	    text_copy(&res->problem, run->problem, err) < 0)
+		return -ENOMEM;
 	res->code = (uint64_t)run->exit_code;
 	res->signal = (uint64_t)run->signal;
 	res->duration_ms = run->duration_ms;
@@ -255,7 +250,7 @@ static int describe(struct result *res, const struct engine_run *run, const char
 	res->added = run->added;
 	res->modified = run->modified;
 	res->deleted = run->deleted;
-	return r;
+	return 0;
 }
 
 /* --- what it left ------------------------------------------------------------------------- */
@@ -386,19 +381,14 @@ int perform_ticket(struct engine *e, const struct perform_rules *rules, const st
 static int describe_ticket(struct result *res, const struct perform_rules *rules,
 			   const struct ticket *t, const char *id, struct err *err)
 {
-	int r = text_set(&res->ticket, err, "%s", id);
-
-	if (r == 0)
-		r = text_set(&res->worker, err, "%s", rules->worker);
-	if (r == 0)
-		r = text_set(&res->host, err, "%s", rules->host);
-	if (r == 0)
-		r = text_set(&res->command, err, "%.200s", t->command.list[0]);
-	if (r == 0 && t->experiment)
-		r = text_set(&res->experiment, err, "%s", t->experiment);
-	if (r == 0 && t->arm)
-		r = text_set(&res->arm, err, "%s", t->arm);
-	return r;
+	if (text_copy(&res->ticket, id, err) < 0 ||
+	    text_copy(&res->worker, rules->worker, err) < 0 ||
+	    text_copy(&res->host, rules->host, err) < 0 ||
+	    text_set(&res->command, err, "%.200s", t->command.list[0]) < 0 ||
+	    text_copy(&res->experiment, t->experiment, err) < 0 ||
+	    text_copy(&res->arm, t->arm, err) < 0)
+		return -ENOMEM;
+	return 0;
 }
 
 /* --- keys --------------------------------------------------------------------------------- */

@@ -24,19 +24,10 @@ void plan_done(struct plan *p)
 	*p = (struct plan){ 0 };
 }
 
-/* Is `path` the directory `dir`, or below it?  Both from the top. */
-static bool is_below(const char *path, const char *dir)
-{
-	const size_t len = strlen(dir);
-
-	return len == 0 ||
-	       (strncmp(path, dir, len) == 0 && (path[len] == '\0' || path[len] == '/'));
-}
-
 bool plan_leaves(const struct plan_options *o, const char *path)
 {
 	for (size_t i = 0; i < o->n_leave; i++)
-		if (is_below(path, o->leave[i]))
+		if (path_is_within(path, o->leave[i]))
 			return true;
 	return false;
 }

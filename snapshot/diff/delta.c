@@ -82,19 +82,12 @@ static void finding_done(struct finding *f)
 	delta_done(&f->delta);
 }
 
-static bool is_below(const char *path, const char *dir)
-{
-	const size_t n = strlen(dir);
-
-	return n == 0 || (strncmp(path, dir, n) == 0 && (path[n] == '\0' || path[n] == '/'));
-}
-
 static bool is_wanted(const struct delta_options *o, const char *path)
 {
 	bool found = o->n_paths == 0;
 
 	for (size_t i = 0; i < o->n_paths && !found; i++)
-		found = is_below(path, o->paths[i]);
+		found = path_is_within(path, o->paths[i]);
 	return found && !(o->leaves_out && o->leaves_out(path, o->leaves_out_ctx));
 }
 
