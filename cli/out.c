@@ -2,7 +2,9 @@
 
 #include <inttypes.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "base/buf.h"
 #include "base/cleanup.h"
@@ -23,6 +25,12 @@ const char *out_style(const struct invocation *inv, enum out_style style)
 }
 
 /* --- numbers, times, names -------------------------------------------------------------- */
+
+void out_id(const struct invocation *inv, const char *before, const char *id)
+{
+	fprintf(inv->out, "%s%s%.*s%s", before, out_style(inv, OUT_ID), OUT_SHORT_ID, id,
+		out_style(inv, OUT_PLAIN));
+}
 
 char *out_count(uint64_t n, char text[OUT_COUNT_MAX])
 {
@@ -61,6 +69,22 @@ bool out_same_git_folder(const char *a, const char *b)
 const char *out_status(char letter)
 {
 	return letter == 'A' ? "added" : letter == 'D' ? "deleted" : "modified";
+}
+
+size_t out_columns(int fd, size_t none)
+{
+	struct winsize size;
+
+	return isatty(fd) && ioctl(fd, TIOCGWINSZ, &size) == 0 && size.ws_col > 20 ? size.ws_col
+										   : none;
+}
+
+void out_bar(double share, size_t width, char *text)
+{
+	const size_t n = share >= 1 ? width : share > 0 ? (size_t)(share * (double)width + 0.5) : 0;
+
+	memset(text, '#', n);
+	text[n] = '\0';
 }
 
 void out_plural(FILE *out, uint64_t n, const char *one, const char *many)

@@ -29,6 +29,9 @@ const char *out_style(const struct invocation *inv, enum out_style style);
 #define OUT_SHORT_ID   8  /* digits of an id that people are shown */
 #define OUT_SIZE_WIDTH 10 /* of a size in a column: "1023.9 KiB" */
 
+/* A text and the beginning of an id, in its colour. */
+void out_id(const struct invocation *inv, const char *before, const char *id);
+
 char *out_count(uint64_t n, char text[OUT_COUNT_MAX]); /* "12,345" */
 char *out_when(int64_t ns, char text[OUT_TIME_MAX]);   /* "2 minutes ago", "2025-03-01 14:05" */
 char *out_minute(int64_t s, char text[OUT_TIME_MAX]);  /* "2025-03-01 14:05", local */
@@ -57,6 +60,12 @@ size_t out_git_folder(const char *path);
 
 /* Are both in the same one? */
 bool out_same_git_folder(const char *a, const char *b);
+
+/* Columns of the terminal; `none` if it is none, or does not say. */
+size_t out_columns(int fd, size_t none);
+
+/* '#' for a share, 0 to 1, of `width` columns; `text` has room for them and an end. */
+void out_bar(double share, size_t width, char *text);
 
 /* "1 file", "12,345 files". */
 void out_plural(FILE *out, uint64_t n, const char *one, const char *many);

@@ -43,12 +43,6 @@ static void set_all(struct json j, const void *ctx)
 
 /* --- for people ------------------------------------------------------------------------- */
 
-static void print_id(const struct invocation *inv, const char *before, const char *id)
-{
-	fprintf(inv->out, "%s%s%.*s%s", before, out_style(inv, OUT_ID), OUT_SHORT_ID, id,
-		out_style(inv, OUT_PLAIN));
-}
-
 static void print_head(const struct invocation *inv, const struct engine_rebased *r)
 {
 	char time[DURATION_TEXT_MAX];
@@ -56,7 +50,7 @@ static void print_head(const struct invocation *inv, const struct engine_rebased
 	fputs(r->dry_run ? "would rebase " : "rebased ", inv->out);
 	out_name(inv->out, r->clone);
 	if (r->onto[0] != '\0')
-		print_id(inv, " onto ", r->onto);
+		out_id(inv, " onto ", r->onto);
 	fputs("  ", inv->out);
 	out_plural(inv->out, r->changed, "path", "paths");
 	fputs(r->dry_run ? " would change in it" : " changed in it", inv->out);
@@ -83,7 +77,7 @@ static void print_human(const struct invocation *inv, const struct engine_rebase
 		fputs(", which both sides changed: it is the clone's\n", inv->out);
 	}
 	if (r->saved[0] != '\0') {
-		print_id(inv, "  what was there is ", r->saved);
+		out_id(inv, "  what was there is ", r->saved);
 		fputc('\n', inv->out);
 	}
 }

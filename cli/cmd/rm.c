@@ -59,8 +59,7 @@ static void print_one(const struct invocation *inv, const struct gone *g)
 {
 	fputs("removed  ", inv->out);
 	if (g->snapshot[0] != '\0')
-		fprintf(inv->out, "%s%.*s%s", out_style(inv, OUT_ID), OUT_SHORT_ID, g->snapshot,
-			out_style(inv, OUT_PLAIN));
+		out_id(inv, "", g->snapshot);
 	else
 		out_name(inv->out, g->word);
 	if (g->clone.snapshots > 0) {

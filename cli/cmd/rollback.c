@@ -67,12 +67,6 @@ static int print_json(const struct invocation *inv, const struct engine_rolled *
 	return json_print(&doc, inv->out, err);
 }
 
-static void print_id(const struct invocation *inv, const char *before, const char *id)
-{
-	fprintf(inv->out, "%s%s%.*s%s", before, out_style(inv, OUT_ID), OUT_SHORT_ID, id,
-		out_style(inv, OUT_PLAIN));
-}
-
 /* All that lies in one folder of git's own is one line, where the first of them stands. */
 static size_t count_folder(const struct engine_rolled *r, size_t at)
 {
@@ -118,7 +112,7 @@ static void print_human(const struct invocation *inv, const struct engine_rolled
 
 	if (r->dry_run)
 		print_paths(inv, r);
-	print_id(inv, r->dry_run ? "would go back to " : "back at ", r->to);
+	out_id(inv, r->dry_run ? "would go back to " : "back at ", r->to);
 	fputs(args->paths.n > 0 ? " in part  " : "  ", inv->out);
 	out_plural(inv->out, r->changed, "path", "paths");
 	fprintf(inv->out, " %s, in %s\n", r->dry_run ? "would change" : "changed",
@@ -128,7 +122,7 @@ static void print_human(const struct invocation *inv, const struct engine_rolled
 	promotions_print_warnings(inv, r->warned, r->n_warned);
 	if (r->saved[0] == '\0')
 		return;
-	print_id(inv, "  what was there is ", r->saved);
+	out_id(inv, "  what was there is ", r->saved);
 	fputc('\n', inv->out);
 }
 

@@ -81,12 +81,6 @@ void changes_set(struct json j, const struct engine_change *c)
 
 /* --- for people ---------------------------------------------------------------------------- */
 
-static void print_id(const struct invocation *inv, const struct engine_change *c)
-{
-	fprintf(inv->out, "%s%.*s%s", out_style(inv, OUT_ID), OUT_SHORT_ID, c->id,
-		out_style(inv, OUT_PLAIN));
-}
-
 static void print_passed(const struct invocation *inv, const struct engine_passed *p)
 {
 	char when[OUT_TIME_MAX];
@@ -150,7 +144,7 @@ static void print_held(const struct invocation *inv, const struct engine_change 
 
 void changes_print_asked(struct invocation *inv, const struct engine_change *c, const char *at)
 {
-	print_id(inv, c);
+	out_id(inv, "", c->id);
 	fputs(" of ", inv->out);
 	out_name(inv->out, c->project);
 	fputs(", asked by ", inv->out);
@@ -183,7 +177,7 @@ void changes_print(struct invocation *inv, const struct engine_change *c)
 {
 	FILE *out = inv->out;
 
-	print_id(inv, c);
+	out_id(inv, "", c->id);
 	fputs(" of clone ", out);
 	out_name(out, c->clone);
 	fprintf(out, ": %s%s%s", out_style(inv, OUT_BOLD), engine_change_state_name(c->state),

@@ -448,8 +448,7 @@ static void print_head(const struct invocation *inv, const struct engine_compare
 		differs |= c->sides[i].base_differs;
 	fputs("changed since ", inv->out);
 	if (c->base[0] != '\0')
-		fprintf(inv->out, "%s%.*s%s", out_style(inv, OUT_ID), OUT_SHORT_ID, c->base,
-			out_style(inv, OUT_PLAIN));
+		out_id(inv, "", c->base);
 	else
 		out_name(inv->out, c->base_name);
 	fprintf(inv->out, ", %s\n", out_when(c->base_time, when));

@@ -3,7 +3,6 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -38,15 +37,11 @@ static void make_bar(const struct engine_experiment *x, const struct engine_arm 
 		     char text[BAR_MAX + 1])
 {
 	double most = 0;
-	size_t n;
 
 	for (size_t i = 0; i < x->n_arms; i++)
 		if (x->arms[i].scored && x->arms[i].score > most)
 			most = x->arms[i].score;
-	n = arm->scored && most > 0 && arm->score > 0 ? (size_t)(arm->score / most * BAR_MAX + 0.5)
-						      : 0;
-	memset(text, '#', n);
-	text[n] = '\0';
+	out_bar(arm->scored && most > 0 ? arm->score / most : 0, BAR_MAX, text);
 }
 
 static void make_score(const struct engine_experiment *x, const struct engine_arm *arm, char *text,
@@ -83,15 +78,6 @@ static void make_lines(const struct engine_arm *arm, char *text, size_t size)
 		return;
 	}
 	snprintf(text, size, "+%" PRIu64 " -%" PRIu64, arm->lines_added, arm->lines_removed);
-}
-
-/* Of the terminal; `none` if it is none, or does not say. */
-static size_t columns_of(int fd, size_t none)
-{
-	struct winsize size;
-
-	return isatty(fd) && ioctl(fd, TIOCGWINSZ, &size) == 0 && size.ws_col > 20 ? size.ws_col
-										   : none;
 }
 
 /* How wide the columns are; of a narrow terminal some are left out. */
@@ -305,7 +291,7 @@ static void print_inside(FILE *out, const struct engine_experiment *x)
 
 void experiments_print(const struct invocation *inv, FILE *out, const struct engine_experiment *x)
 {
-	const struct layout l = layout_of(x, columns_of(fileno(out), 0));
+	const struct layout l = layout_of(x, out_columns(fileno(out), 0));
 	struct engine_arms_walk walk = engine_arms_walk(x);
 	const struct engine_arm *arm;
 
@@ -392,7 +378,7 @@ static size_t count_arms(const struct engine_experiment *x)
 static void draw(struct experiments_view *v, const struct engine_experiment *x)
 {
 	struct invocation plain = *v->inv;
-	const size_t most = columns_of(STDERR_FILENO, 80) - 1;
+	const size_t most = out_columns(STDERR_FILENO, 80) - 1;
 	const struct layout l = layout_of(x, most);
 	struct engine_arms_walk walk;
 	const struct engine_arm *arm;

@@ -130,12 +130,6 @@ void promotions_print_paths(const struct invocation *inv, const struct engine_ro
 		fprintf(inv->out, "  and %zu more\n", n - i);
 }
 
-static void print_id(const struct invocation *inv, const char *before, const char *id)
-{
-	fprintf(inv->out, "%s%s%.*s%s", before, out_style(inv, OUT_ID), OUT_SHORT_ID, id,
-		out_style(inv, OUT_PLAIN));
-}
-
 static void print_head(const struct invocation *inv, const struct engine_promotion *p)
 {
 	const bool undo = p->undone[0] != '\0';
@@ -144,7 +138,7 @@ static void print_head(const struct invocation *inv, const struct engine_promoti
 	if (p->dry_run)
 		fputs(undo ? "would undo  " : "would promote  ", inv->out);
 	else
-		print_id(inv, undo ? "undone  " : "promoted  ", undo ? p->undone : p->id);
+		out_id(inv, undo ? "undone  " : "promoted  ", undo ? p->undone : p->id);
 	fputs(p->dry_run ? "" : "  ", inv->out);
 	out_plural(inv->out, p->changed, "path", "paths");
 	if (p->merged > 0) {
@@ -218,12 +212,12 @@ static void print_human(const struct invocation *inv, const struct engine_promot
 	if (p->git && p->commits.n == 0)
 		fputs("  no commit that the project lacks\n", inv->out);
 	if (p->undone[0] != '\0' && p->id[0] != '\0') {
-		print_id(inv, "  taken back by ", p->id);
+		out_id(inv, "  taken back by ", p->id);
 		fputc('\n', inv->out);
 	}
 	if (p->before[0] != '\0' && p->changed > 0) {
-		print_id(inv, "  before it ", p->before);
-		print_id(inv, ", after it ", p->after);
+		out_id(inv, "  before it ", p->before);
+		out_id(inv, ", after it ", p->after);
 		fputc('\n', inv->out);
 	}
 }
