@@ -210,17 +210,6 @@ enum distro_part distro_part(const struct distro *s, const char *path)
 	return distro_is_state(path) ? DISTRO_STATE : DISTRO_OTHER;
 }
 
-const char *distro_part_name(enum distro_part part)
-{
-	static const char *const names[] = {
-		[DISTRO_PACKAGE] = "package", [DISTRO_CONFIG] = "configuration",
-		[DISTRO_DERIVED] = "derived", [DISTRO_STATE] = "state",
-		[DISTRO_OTHER] = "other",
-	};
-
-	return names[part];
-}
-
 int distro_is_shipped(struct distro *s, const struct delta_file *f, const struct conffile *conffile,
 		      struct err *err)
 {

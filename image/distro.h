@@ -41,7 +41,6 @@ NODISCARD int distro_load(struct store *s, const struct object_id *before,
 void distro_done(struct distro *s);
 
 enum distro_part distro_part(const struct distro *s, const char *path);
-const char *distro_part_name(enum distro_part part);
 
 /* NULL: dpkg does not know it as configuration, on either side. */
 const struct conffile *distro_conffile(const struct distro *s, const char *path);

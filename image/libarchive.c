@@ -1,5 +1,7 @@
 #include "image/libarchive.h"
 
+#include <errno.h>
+
 #include "base/library.h"
 
 static const struct library_function functions[] = {
@@ -18,4 +20,17 @@ static const struct library library = {
 int libarchive_load(struct libarchive *ret, struct err *err)
 {
 	return library_load(&library, ret, err);
+}
+
+int libarchive_failed(const struct libarchive *lib, struct archive *a, const struct err *why,
+		      struct err *err)
+{
+	const char *text = lib->error_string(a);
+
+	if (why->code < 0) {
+		*err = *why;
+		return why->code;
+	}
+	return err_set(err, -EINVAL, "it is no archive that can be read: %s",
+		       text ? text : "not known why");
 }

@@ -19,3 +19,10 @@ struct libarchive {
 
 /* Loaded and never given back.  -ENOTSUP with a sentence if this machine has none. */
 NODISCARD int libarchive_load(struct libarchive *ret, struct err *err);
+
+/*
+ * Reading failed: because of `why`, if that is set, else as the library says.  A warning of it counts too:
+ * something of the entry was lost.
+ */
+int libarchive_failed(const struct libarchive *lib, struct archive *a, const struct err *why,
+		      struct err *err);

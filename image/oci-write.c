@@ -14,7 +14,6 @@
 #define CONFIG   "application/vnd.oci.image.config.v1+json"
 #define LAYER    "application/vnd.oci.image.layer.v1.tar"
 #define INDEX    "application/vnd.oci.image.index.v1+json"
-#define REF_NAME "org.opencontainers.image.ref.name"
 #define BLOBS    "blobs/sha256"
 
 static int make_dir(int dir, const char *name, struct err *err)
@@ -151,16 +150,6 @@ static int put_manifest(int dir, const struct oci_made *m, const struct oci_blob
 	return put_json(dir, &doc, ret, err);
 }
 
-static bool has_tag(struct json entry, const char *tag)
-{
-	const char *name;
-
-	if (json_kind(entry, "annotations") != JSON_OBJECT)
-		return false;
-	name = json_text_if(json_get_object(entry, "annotations"), REF_NAME);
-	return name && strcmp(name, tag) == 0;
-}
-
 /* The entries of the index that is there, but for those with the tag, each with a comma behind it. */
 static int keep_entries(int dir, const char *tag, struct buf *out, struct err *err)
 {
@@ -182,7 +171,7 @@ static int keep_entries(int dir, const char *tag, struct buf *out, struct err *e
 
 		if (!one)
 			return err_nomem(err);
-		if (!has_tag(entry, tag))
+		if (!oci_has_tag(entry, tag))
 			r = buf_printf(out, "%s,", one);
 	}
 	return r < 0 ? err_nomem(err) : json_end(&doc, err);
@@ -209,7 +198,7 @@ static int put_index(int dir, const struct oci_made *m, const struct oci_blob *m
 	platform = json_set_object(j, "platform");
 	json_set_text(platform, "architecture", arch);
 	json_set_text(platform, "os", os);
-	json_set_text(json_set_object(j, "annotations"), REF_NAME, m->tag);
+	json_set_text(json_set_object(j, "annotations"), OCI_REF_NAME, m->tag);
 	entry = json_text_of(j);
 	if (!entry || buf_printf(&out, "%s]}", entry) < 0)
 		return err_nomem(err);

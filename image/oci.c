@@ -14,7 +14,6 @@
 
 #define DEPTH_MAX 4 /* of an index in an index */
 #define READ_SIZE ((size_t)256 << 10)
-#define REF_NAME  "org.opencontainers.image.ref.name"
 #define TYPES     "application/vnd.oci.image."
 #define DOCKER    "application/vnd.docker."
 
@@ -150,13 +149,10 @@ static int get_blob(struct json j, struct oci_blob *ret, struct err *err)
 	return 0;
 }
 
-static bool has_tag(struct json entry, const char *tag)
+bool oci_has_tag(struct json entry, const char *tag)
 {
-	const char *name;
+	const char *name = json_text_if(json_object_if(entry, "annotations"), OCI_REF_NAME);
 
-	if (json_kind(entry, "annotations") != JSON_OBJECT)
-		return false;
-	name = json_text_if(json_get_object(entry, "annotations"), REF_NAME);
 	return name && strcmp(name, tag) == 0;
 }
 
@@ -189,7 +185,7 @@ static int choose(struct json manifests, const struct choice *c, struct json *re
 	for (size_t i = 0; i < json_length(manifests); i++) {
 		struct json entry = json_at_object(manifests, i);
 
-		if (c->tag && !has_tag(entry, c->tag))
+		if (c->tag && !oci_has_tag(entry, c->tag))
 			continue;
 		if (is_for(entry, c->platform)) {
 			fits = entry;

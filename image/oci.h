@@ -12,11 +12,15 @@
 #define OCI_DIGEST_SIZE (7 + SHA256_HEX_SIZE) /* "sha256:", digits and a NUL */
 #define OCI_LAYERS_MAX  512
 #define OCI_JSON_MAX    ((size_t)4 << 20)
+#define OCI_REF_NAME    "org.opencontainers.image.ref.name"
 
 struct oci_blob {
 	char digest[OCI_DIGEST_SIZE];
 	uint64_t size;
 };
+
+/* Does an entry of an index have this tag? */
+bool oci_has_tag(struct json entry, const char *tag);
 
 /* --- finding ---------------------------------------------------------------------------- */
 

@@ -36,18 +36,6 @@ static ssize_t on_read(struct archive *a, void *ctx, const void **ret)
 	return gunzip_read(p->in, ret, &p->why);
 }
 
-static int failed(const struct plain *p, struct err *err)
-{
-	const char *text = p->lib->error_string(p->archive);
-
-	if (p->why.code < 0) {
-		*err = p->why;
-		return p->why.code;
-	}
-	return err_set(err, -EINVAL, "it is no archive that can be read: %s",
-		       text ? text : "not known why");
-}
-
 int plain_new(const struct libarchive *lib, unpack_read_fn read, void *ctx, struct plain **ret,
 	      struct err *err)
 {
@@ -70,7 +58,7 @@ int plain_new(const struct libarchive *lib, unpack_read_fn read, void *ctx, stru
 	    lib->read_support_filter_zstd(p->archive) != ARCHIVE_OK)
 		return err_set(err, -ENOTSUP, "this libarchive was built without xz or zstd");
 	if (lib->read_open2(p->archive, p, NULL, on_read, NULL, NULL) != ARCHIVE_OK)
-		return failed(p, err);
+		return libarchive_failed(p->lib, p->archive, &p->why, err);
 	*ret = TAKE_PTR(p);
 	return 0;
 }
@@ -86,7 +74,9 @@ static int begin(struct plain *p, struct err *err)
 	p->begun = true;
 	rc = p->lib->read_next_header(p->archive, &e);
 	p->ended = rc == ARCHIVE_EOF;
-	return rc == ARCHIVE_OK ? 1 : rc == ARCHIVE_EOF ? 0 : failed(p, err);
+	return rc == ARCHIVE_OK    ? 1
+	       : rc == ARCHIVE_EOF ? 0
+				   : libarchive_failed(p->lib, p->archive, &p->why, err);
 }
 
 ssize_t plain_read(void *ctx, const void **ret, struct err *err)
@@ -106,7 +96,7 @@ ssize_t plain_read(void *ctx, const void **ret, struct err *err)
 		return 0;
 	}
 	if (rc != ARCHIVE_OK)
-		return failed(p, err);
+		return libarchive_failed(p->lib, p->archive, &p->why, err);
 	sha256_add(&p->sum, *ret, len);
 	return (ssize_t)len;
 }

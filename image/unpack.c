@@ -47,19 +47,6 @@ static ssize_t on_read(struct archive *a, void *ctx, const void **ret)
 	return plain_read(u->in, ret, &u->why);
 }
 
-/* A warning counts too: it says that something of the entry was lost. */
-static int failed(const struct unpack *u, struct err *err)
-{
-	const char *text = u->lib->error_string(u->archive);
-
-	if (u->why.code < 0) {
-		*err = u->why;
-		return u->why.code;
-	}
-	return err_set(err, -EINVAL, "it is no archive that can be read: %s",
-		       text ? text : "not known why");
-}
-
 static int begin(struct unpack *u, struct err *err)
 {
 	const struct libarchive *l = u->lib;
@@ -70,7 +57,7 @@ static int begin(struct unpack *u, struct err *err)
 	if (l->read_support_format_tar(u->archive) != ARCHIVE_OK)
 		return err_set(err, -ENOTSUP, "this libarchive was built without tar");
 	if (l->read_open2(u->archive, u, NULL, on_read, NULL, NULL) != ARCHIVE_OK)
-		return failed(u, err);
+		return libarchive_failed(u->lib, u->archive, &u->why, err);
 	return 0;
 }
 
@@ -201,7 +188,7 @@ static int copy_content(struct unpack *u, struct err *err)
 		if (r < 0)
 			return r;
 	}
-	return rc == ARCHIVE_EOF ? 0 : failed(u, err);
+	return rc == ARCHIVE_EOF ? 0 : libarchive_failed(u->lib, u->archive, &u->why, err);
 }
 
 /* --- whiteouts -------------------------------------------------------------------------- */
@@ -297,6 +284,6 @@ int unpack_archive(const struct libarchive *lib, unpack_read_fn read, void *ctx,
 	while (r >= 0 && (rc = lib->read_next_header(u->archive, &e)) == ARCHIVE_OK)
 		r = take_entry(u, e, err);
 	if (r >= 0 && rc != ARCHIVE_EOF)
-		r = failed(u, err);
+		r = libarchive_failed(u->lib, u->archive, &u->why, err);
 	return r < 0 ? r : check_plain(u, err);
 }

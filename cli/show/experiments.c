@@ -364,16 +364,6 @@ void experiments_view_done(struct experiments_view *v)
 	v->waits_for = NULL;
 }
 
-static size_t count_arms(const struct engine_experiment *x)
-{
-	struct engine_arms_walk walk = engine_arms_walk(x);
-	size_t n = 0;
-
-	while (engine_arms_next(&walk))
-		n++;
-	return n;
-}
-
 /* A line that wrapped could not be taken back; so lines are cut, and have no colour. */
 static void draw(struct experiments_view *v, const struct engine_experiment *x)
 {
@@ -398,7 +388,8 @@ static void draw(struct experiments_view *v, const struct engine_experiment *x)
 			const bool is =
 			    arm->state == ENGINE_ARM_RUNNING || arm->state == ENGINE_ARM_CHECKING;
 
-			if (count_arms(x) > LIVE_ROWS ? is != (under_way == 1) : under_way == 0)
+			if (engine_arms_count(x) > LIVE_ROWS ? is != (under_way == 1)
+							     : under_way == 0)
 				continue;
 			print_arm(&plain, to, &walk, arm, &l);
 			rows++;
@@ -448,7 +439,7 @@ static void print_step(struct experiments_view *v, const struct engine_arms_walk
 static bool is_news(struct experiments_view *v, const struct engine_experiment *x, size_t i,
 		    const struct engine_arm *arm)
 {
-	const size_t n = count_arms(x);
+	const size_t n = engine_arms_count(x);
 
 	if (v->n_seen != n) {
 		free(v->seen);

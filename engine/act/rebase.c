@@ -437,10 +437,10 @@ static int rebase_locked(struct rebasing *p, struct layer *layer, struct layer_c
 	return r < 0 ? r : layer_rebase(layer, &how, changes, err);
 }
 
-static int switch_layer(struct rebasing *p, struct layer *layer, struct mount *mount,
-			struct err *err)
+static int switch_layer(struct layer *layer, struct mount *mount, void *ctx, struct err *err)
 {
 	CLEANUP(layer_changes_done) struct layer_changes changes = { 0 };
+	struct rebasing *p = ctx;
 	struct host *h = p->task->host;
 	struct err why = { 0 };
 	int r;
@@ -458,30 +458,11 @@ static int switch_layer(struct rebasing *p, struct layer *layer, struct mount *m
 	return r;
 }
 
-/* A clone that is not mounted is opened for the change only. */
-static int switch_stored(struct rebasing *p, struct err *err)
-{
-	struct host *h = p->task->host;
-	struct layer *layer;
-	int r, end;
-
-	r = host_serve(h, err);
-	r = r < 0 ? r : layer_open(h->layers, p->clone.name, &layer, err);
-	if (r < 0)
-		return err_wrap(err, r, "clone '%s'", p->clone.name);
-	r = switch_layer(p, layer, NULL, err);
-	end = layer_close(layer, r < 0 ? NULL : err);
-	if (end < 0)
-		layer_discard(layer); /* nothing was written to it */
-	return r < 0 ? r : end;
-}
-
 static int switch_clone(struct rebasing *p, char *message, struct err *err)
 {
 	CLEANUP(turn_give_p) struct turn *turn = NULL;
 	CLEANUP(clone_done) struct clone found = { 0 };
 	struct host *h = p->task->host;
-	struct live *live;
 	int r;
 
 	r = turns_take(&h->turns, p->clone.name, &turn, err);
@@ -496,8 +477,7 @@ static int switch_clone(struct rebasing *p, char *message, struct err *err)
 	r = name_saved(p, message, err);
 	if (r < 0)
 		return r;
-	live = live_find(h, p->clone.name);
-	return live ? switch_layer(p, live->layer, live->mount, err) : switch_stored(p, err);
+	return live_change(h, p->clone.name, switch_layer, p, err);
 }
 
 /* --- the whole -------------------------------------------------------------------------- */

@@ -49,10 +49,10 @@ static int choose_root(const struct layer_state *now, struct object_id *ret, voi
 	return r;
 }
 
-static int switch_layer(struct rolling *g, struct layer *layer, struct mount *mount,
-			struct err *err)
+static int switch_layer(struct layer *layer, struct mount *mount, void *ctx, struct err *err)
 {
 	CLEANUP(layer_changes_done) struct layer_changes changes = { 0 };
+	struct rolling *g = ctx;
 	const bool rebases = !catalog_id_is_zero(&g->rebase.id);
 	const struct layer_rebase how = {
 		.also = put_state,
@@ -85,24 +85,6 @@ static int switch_layer(struct rolling *g, struct layer *layer, struct mount *mo
 		    "clone '%s' is rolled back, but programs may still see the old files: %s",
 		    g->clone.name, why.msg);
 	return r;
-}
-
-/* A clone that is not mounted is opened for the change only. */
-static int switch_stored(struct rolling *g, struct err *err)
-{
-	struct host *h = g->task->host;
-	struct layer *layer;
-	int r, end;
-
-	r = host_serve(h, err);
-	r = r < 0 ? r : layer_open(h->layers, g->clone.name, &layer, err);
-	if (r < 0)
-		return err_wrap(err, r, "clone '%s'", g->clone.name);
-	r = switch_layer(g, layer, NULL, err);
-	end = layer_close(layer, r < 0 ? NULL : err);
-	if (end < 0)
-		layer_discard(layer); /* nothing was written to it */
-	return r < 0 ? r : end;
 }
 
 /*
@@ -151,7 +133,6 @@ int rolling_move_clone(struct rolling *g, struct err *err)
 	CLEANUP(turn_give_p) struct turn *turn = NULL;
 	CLEANUP(clone_done) struct clone found = { 0 };
 	struct host *h = g->task->host;
-	struct live *live;
 	int r;
 
 	r = turns_take(&h->turns, g->clone.name, &turn, err);
@@ -164,6 +145,5 @@ int rolling_move_clone(struct rolling *g, struct err *err)
 	r = find_bases(g, &found, err);
 	if (r < 0)
 		return r;
-	live = live_find(h, g->clone.name);
-	return live ? switch_layer(g, live->layer, live->mount, err) : switch_stored(g, err);
+	return live_change(h, g->clone.name, switch_layer, g, err);
 }

@@ -220,6 +220,7 @@ struct engine_arms_walk {
 
 struct engine_arms_walk engine_arms_walk(const struct engine_experiment *x);
 struct engine_arm *engine_arms_next(struct engine_arms_walk *walk); /* NULL: there are no more */
+size_t engine_arms_count(const struct engine_experiment *x);
 
 /* The names from the outermost arm to the one at hand: "strip/fast"; returns `text`. */
 const char *engine_arms_path(const struct engine_arms_walk *walk, char text[ENGINE_ARM_PATH_SIZE]);

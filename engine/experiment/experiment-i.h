@@ -163,9 +163,6 @@ NODISCARD int inner_check(const struct engine_experiment *x, struct err *err);
 /* What is inside of arms gets limits, profile and all else from the whole, which is complete. */
 NODISCARD int inner_complete(struct engine_experiment *x, struct err *err);
 
-/* How many arms there are at all levels. */
-size_t inner_count(const struct engine_experiment *x);
-
 /* Are there too many?  Asked whenever some were added, so that a small plan cannot become a huge one. */
 NODISCARD int inner_check_count(const struct engine_experiment *x, struct err *err);
 

@@ -20,16 +20,6 @@ int inner_add(struct engine_arm *arm, struct err *err)
 	return 0;
 }
 
-size_t inner_count(const struct engine_experiment *x)
-{
-	struct engine_arms_walk walk = engine_arms_walk(x);
-	size_t n = 0;
-
-	while (engine_arms_next(&walk))
-		n++;
-	return n;
-}
-
 /* --- copies -------------------------------------------------------------------------------- */
 
 static int append(char ***list, size_t *n, char *const *from, size_t n_from, struct err *err)
@@ -137,7 +127,7 @@ static int check_level(const struct engine_experiment *x, size_t level, struct e
 
 int inner_check_count(const struct engine_experiment *x, struct err *err)
 {
-	if (inner_count(x) <= ENGINE_ARMS_MAX)
+	if (engine_arms_count(x) <= ENGINE_ARMS_MAX)
 		return 0;
 	return err_set(err, -EINVAL, "with those inside of others there are more than %d arms",
 		       ENGINE_ARMS_MAX);

@@ -200,7 +200,7 @@ static int add_arm(struct engine_experiment *x, const struct engine_arm *of,
 	struct engine_arm *arm;
 	int r;
 
-	*all += 1 + (of->n_inner > 0 ? inner_count(of->inner) : 0);
+	*all += 1 + (of->n_inner > 0 ? engine_arms_count(of->inner) : 0);
 	if (*all > ENGINE_ARMS_MAX)
 		return err_set(err, -EINVAL, "the matrix makes more than %d arms", ENGINE_ARMS_MAX);
 	if (!VEC_ONE_MORE(x->arms, x->n_arms))

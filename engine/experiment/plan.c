@@ -94,7 +94,7 @@ static int repeat_arms(struct engine_experiment *x, struct err *err)
 static int share_limits(struct engine_experiment *x, struct err *err)
 {
 	struct engine_run_limits *l = &x->limits;
-	const size_t arms = inner_count(x);
+	const size_t arms = engine_arms_count(x);
 	uint64_t share;
 
 	if (x->jobs == 0)

@@ -31,6 +31,16 @@ struct engine_arm *engine_arms_next(struct engine_arms_walk *walk)
 	}
 }
 
+size_t engine_arms_count(const struct engine_experiment *x)
+{
+	struct engine_arms_walk walk = engine_arms_walk(x);
+	size_t n = 0;
+
+	while (engine_arms_next(&walk))
+		n++;
+	return n;
+}
+
 const char *engine_arms_path(const struct engine_arms_walk *walk, char text[ENGINE_ARM_PATH_SIZE])
 {
 	size_t len = 0;

@@ -100,6 +100,11 @@ enum live_end {
 	LIVE_DISCARD, /* lost: the clone is being removed */
 };
 
+/* Change its layer.  A clone that is not mounted is opened for that only, and `mount` is NULL. */
+typedef int (*live_change_fn)(struct layer *layer, struct mount *mount, void *ctx, struct err *err);
+NODISCARD int live_change(struct host *h, const char *name, live_change_fn change, void *ctx,
+			  struct err *err);
+
 /* 0 also if it is not mounted.  -EBUSY if somebody uses it and `force` is not set. */
 NODISCARD int live_end(struct host *h, const char *name, enum live_end how, bool force,
 		       struct err *err);

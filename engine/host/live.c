@@ -269,6 +269,25 @@ static int live_close(struct live *l, struct err *err)
 	return r;
 }
 
+int live_change(struct host *h, const char *name, live_change_fn change, void *ctx, struct err *err)
+{
+	const struct live *l = live_find(h, name);
+	struct layer *layer;
+	int r, end;
+
+	if (l)
+		return change(l->layer, l->mount, ctx, err);
+	r = host_serve(h, err);
+	r = r < 0 ? r : layer_open(h->layers, name, &layer, err);
+	if (r < 0)
+		return err_wrap(err, r, "clone '%s'", name);
+	r = change(layer, NULL, ctx, err);
+	end = layer_close(layer, r < 0 ? NULL : err);
+	if (end < 0)
+		layer_discard(layer); /* nothing was written to it */
+	return r < 0 ? r : end;
+}
+
 int live_end(struct host *h, const char *name, enum live_end how, bool force, struct err *err)
 {
 	struct live *l = live_find(h, name);

@@ -61,15 +61,6 @@ static int wait_for_person(struct shipping *s, const struct engine_stage *stage,
 	return shipping_save(s, "change-waiting", err);
 }
 
-/* Was there a rule that asks for a person?  Where none fits, one who types `ship` is that person. */
-static const struct engine_policy_step *asking_rule(const struct engine_verdict *v)
-{
-	for (size_t i = 0; i < v->n_steps; i++)
-		if (v->steps[i].fits && v->steps[i].rule && v->steps[i].then == v->then)
-			return &v->steps[i];
-	return NULL;
-}
-
 static int find_held(struct shipping *s, struct engine *there, const char *clone, struct err *err)
 {
 	CLEANUP(engine_promotion_done) struct engine_promotion p = { 0 };
@@ -87,7 +78,7 @@ static int find_held(struct shipping *s, struct engine *there, const char *clone
 static int judged(struct shipping *s, const struct engine_stage *stage,
 		  const struct engine_verdict *v, struct err *err)
 {
-	const struct engine_policy_step *rule = asking_rule(v);
+	const struct engine_policy_step *rule = engine_verdict_step(v);
 	const bool person = strcmp(s->who, "person") == 0;
 	const bool always = strcmp(stage->approve, "always") == 0;
 	char why[400];
@@ -101,6 +92,7 @@ static int judged(struct shipping *s, const struct engine_stage *stage,
 		snprintf(why, sizeof(why), "the rule '%.200s' refuses it", rule ? rule->rule : "");
 		return shipping_hold(s, "rule", why, err);
 	}
+	/* Where no rule fits, one who types `ship` is the person. */
 	if (s->change->approved_by ||
 	    (!always && (v->then == ENGINE_MAY_LAND || (person && !rule && v->facts.held == 0))))
 		return 1;

@@ -32,6 +32,14 @@ void engine_verdict_done(struct engine_verdict *v)
 	*v = (struct engine_verdict){ 0 };
 }
 
+const struct engine_policy_step *engine_verdict_step(const struct engine_verdict *v)
+{
+	for (size_t i = 0; i < v->n_steps; i++)
+		if (v->steps[i].fits && v->steps[i].rule && v->steps[i].then == v->then)
+			return &v->steps[i];
+	return NULL;
+}
+
 /* All that rules are held against. */
 struct asked {
 	struct engine *engine;

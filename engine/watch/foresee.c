@@ -30,15 +30,6 @@ void engine_watch_test_done(struct engine_watch_test *t)
 	*t = (struct engine_watch_test){ 0 };
 }
 
-/* The rule that says what the verdict is; NULL: that is the default, or the guard's doing. */
-static const struct engine_policy_step *deciding(const struct engine_verdict *v)
-{
-	for (size_t i = 0; i < v->n_steps; i++)
-		if (v->steps[i].fits && v->steps[i].rule && v->steps[i].then == v->then)
-			return &v->steps[i];
-	return NULL;
-}
-
 static int judge(struct action *a, const char *tests, struct engine_watch_test *t, struct err *err)
 {
 	AUTO_FREE char *who = firing_asker(a->rule->name);
@@ -87,7 +78,7 @@ static int waits(struct engine_outlook *o, const struct engine_stage *stage, cha
 static int by_verdict(struct engine_outlook *o, const struct engine_stage *stage,
 		      const struct engine_verdict *v, struct err *err)
 {
-	const struct engine_policy_step *rule = deciding(v);
+	const struct engine_policy_step *rule = engine_verdict_step(v);
 	char text[300];
 
 	if (v->facts.conflicts > 0) {

@@ -27,13 +27,6 @@
 #define STORES_MAX     1024 /* jobs of one user at once on one node */
 #define FILE_END       ".ticket"
 
-static void serve_done(struct serve *v)
-{
-	tray_done(&v->tray);
-	free(v->store);
-	free(v->dir);
-}
-
 /* --- a store ------------------------------------------------------------------------------ */
 
 static const char *variable(const char *name)

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <signal.h>
+#include <stdlib.h>
 
 #include "engine/api/worker.h"
 #include "engine/worker/perform.h"
@@ -18,6 +19,13 @@ struct serve {
 	const volatile sig_atomic_t
 	    *ended; /* set when this worker shall end: no result counts; NULL: never */
 };
+
+static inline void serve_done(struct serve *v)
+{
+	tray_done(&v->tray);
+	free(v->store);
+	free(v->dir);
+}
 
 /* A ticket that the client asks for. */
 struct asked {

@@ -12,13 +12,6 @@
 #include "engine/find/engine-i.h"
 #include "remote/depot-serve.h"
 
-static void serve_done(struct serve *v)
-{
-	tray_done(&v->tray);
-	free(v->store);
-	free(v->dir);
-}
-
 /* A store is opened for tickets alone: a depot needs none. */
 static int prepare(struct serve *v, struct err *err)
 {

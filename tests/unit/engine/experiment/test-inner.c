@@ -54,7 +54,7 @@ TEST(a_walk_goes_through_all_levels_in_order)
 	}
 	CHECK_STR(all, "a:0 a/b:1 a/b/c:2 a/b/d:2 a/e:1 f:0 ");
 	CHECK(engine_arms_next(&walk) == NULL);
-	CHECK_EQ(inner_count(&x), 6);
+	CHECK_EQ(engine_arms_count(&x), 6);
 }
 
 TEST(a_walk_through_nothing_ends_at_once)
@@ -81,7 +81,7 @@ TEST(a_matrix_counts_what_is_inside)
 		CHECK_OK(engine_matrix_value(&m, text, &err), &err);
 		build(&x);
 		CHECK_EQ(engine_matrix_apply(&m, &x, &err), fits ? 0 : -EINVAL);
-		CHECK(inner_count(&x) <= ENGINE_ARMS_MAX);
+		CHECK(engine_arms_count(&x) <= ENGINE_ARMS_MAX);
 	}
 }
 
@@ -140,7 +140,7 @@ TEST(a_copy_of_an_arm_has_the_same_inside)
 	engine_experiment_init(&y);
 	CHECK_OK(experiment_add_arm(&y, "copy", 4, &arm, &err), &err);
 	CHECK_OK(arm_copy_plan(arm, &x.arms[0], &err), &err);
-	CHECK_EQ(inner_count(&y), 5);
+	CHECK_EQ(engine_arms_count(&y), 5);
 	CHECK_EQ(arm->inner->limits.mem, 9);
 	CHECK_STR(arm->inner->score_of, "out");
 	CHECK_STR(arm->inner->arms[0].inner->arms[1].command, "make d");
