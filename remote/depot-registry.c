@@ -5,15 +5,12 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/size.h"
 #include "base/text.h"
 #include "remote/reference.h"
 #include "remote/registry-i.h"
 #include "remote/url.h"
 
-/* How long a transfer may stand still, as a duration; for tests and for lines that do. */
-#define STALL_VARIABLE "SNAPCOW_REMOTE_STALL"
-#define INSECURE       "oci+http://"
+#define INSECURE "oci+http://"
 
 static void close_registry(struct depot *d)
 {
@@ -49,18 +46,6 @@ static const char *api_host(const char *host)
 		   : host;
 }
 
-static int open_http(struct registry *g, const struct depot_config *config, struct err *err)
-{
-	const char *stall = getenv(STALL_VARIABLE);
-	struct http_options o = { .ca_file = config->ca_file,
-				  .rate = config->rate,
-				  .tries = config->tries };
-
-	if (stall && *stall && duration_parse(stall, &o.stall_ms) < 0)
-		return err_set(err, -EINVAL, "'%s' in " STALL_VARIABLE " is no duration", stall);
-	return http_open(&o, &g->http, err);
-}
-
 int depot_registry_open(const char *url, const struct depot_config *config, struct depot **ret,
 			struct err *err)
 {
@@ -92,7 +77,7 @@ int depot_registry_open(const char *url, const struct depot_config *config, stru
 		return r;
 	g->server = TAKE_PTR(ref.host);
 	g->repository = TAKE_PTR(ref.repository);
-	r = open_http(g, config, err);
+	r = http_depot_open(config, &g->http, err);
 	if (r < 0)
 		return r;
 	*ret = TAKE_PTR(d);

@@ -8,14 +8,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/size.h"
 #include "base/text.h"
 #include "remote/s3-i.h"
 #include "remote/url.h"
 
-#define STALL_VARIABLE "SNAPCOW_REMOTE_STALL"
-#define REGION         "us-east-1" /* what stores of one region call it */
-#define PREFIX_MAX     512         /* of 1024 bytes that a key may have */
+#define REGION     "us-east-1" /* what stores of one region call it */
+#define PREFIX_MAX 512         /* of 1024 bytes that a key may have */
 
 static void close_s3(struct depot *d)
 {
@@ -160,18 +158,6 @@ static int split_host(const char *url, char **ret_endpoint, const char **ret_res
 	return text_set(ret_endpoint, err, "%.*s", (int)(slash - url) - 3, url + 3);
 }
 
-static int open_http(struct s3_depot *s, const struct depot_config *config, struct err *err)
-{
-	const char *stall = getenv(STALL_VARIABLE);
-	struct http_options o = { .ca_file = config->ca_file,
-				  .rate = config->rate,
-				  .tries = config->tries };
-
-	if (stall && *stall && duration_parse(stall, &o.stall_ms) < 0)
-		return err_set(err, -EINVAL, "'%s' in " STALL_VARIABLE " is no duration", stall);
-	return http_open(&o, &s->http, err);
-}
-
 int depot_s3_open(const char *url, const struct depot_config *config, struct depot **ret,
 		  struct err *err)
 {
@@ -195,7 +181,7 @@ int depot_s3_open(const char *url, const struct depot_config *config, struct dep
 	if (r == 0)
 		r = set_base(s, endpoint, err);
 	if (r == 0)
-		r = open_http(s, config, err);
+		r = http_depot_open(config, &s->http, err);
 	if (r < 0)
 		return r;
 	*ret = TAKE_PTR(d);

@@ -1,7 +1,6 @@
 #include "remote/registry-i.h"
 
 #include <errno.h>
-#include <inttypes.h>
 #include <string.h>
 
 #include "remote/reference.h"
@@ -33,21 +32,6 @@ int registry_has_blob(struct depot *d, const struct digest *blob, uint64_t *ret_
 	return 1;
 }
 
-/* What arrives, counted: a server may send less than it says. */
-struct counted {
-	depot_sink_fn sink;
-	void *ctx;
-	uint64_t n;
-};
-
-static int count(const void *data, size_t len, void *ctx)
-{
-	struct counted *c = ctx;
-
-	c->n += len;
-	return c->sink(data, len, c->ctx);
-}
-
 int registry_get_blob(struct depot *d, const struct digest *blob, uint64_t off, uint64_t len,
 		      depot_sink_fn sink, void *ctx, const struct depot_watch *watch,
 		      struct err *err)
@@ -56,33 +40,20 @@ int registry_get_blob(struct depot *d, const struct digest *blob, uint64_t off, 
 	CLEANUP(http_answer_done) struct http_answer a = { 0 };
 	char text[DIGEST_TEXT_SIZE];
 	AUTO_FREE char *url = registry_url(g, "/blobs/%s", digest_text(blob, text));
-	struct counted counted = { .sink = sink, .ctx = ctx };
-	struct http_request q = {
-		.method = "GET",
-		.url = url,
-		.sink = count,
-		.sink_ctx = &counted,
-		.from = off,
-		.to = len == DEPOT_TO_END ? 0 : off + len,
-		.moved = watch ? watch->moved : NULL,
-		.moved_ctx = watch ? watch->ctx : NULL,
-	};
+	struct http_blob b;
 	int r;
 
 	if (!url)
 		return err_nomem(err);
 	if (len == 0)
 		return 0;
-	r = registry_send(g, &q, &a, err);
+	http_blob_init(&b, url, off, len, sink, ctx, watch);
+	r = registry_send(g, &b.request, &a, err);
 	if (r < 0)
 		return r;
 	if (a.status != 200 && a.status != 206)
 		return registry_explain(g, &a, "reading a blob", err);
-	if (len != DEPOT_TO_END && counted.n < len)
-		return err_set(err, -ECONNRESET,
-			       "'%s' sent %" PRIu64 " bytes of blob %s instead of %" PRIu64, d->url,
-			       counted.n, text, len);
-	return 0;
+	return http_blob_check(&b, len, d, blob, err);
 }
 
 int registry_mount_blob(struct depot *d, const struct digest *blob, const char *from_repository,

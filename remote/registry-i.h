@@ -7,6 +7,7 @@
 
 #include "remote/auth.h"
 #include "remote/depot.h"
+#include "remote/http-depot.h"
 #include "remote/http.h"
 
 struct registry {

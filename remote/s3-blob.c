@@ -1,5 +1,4 @@
 #include <errno.h>
-#include <inttypes.h>
 #include <string.h>
 
 #include "base/fdio.h"
@@ -118,52 +117,24 @@ int s3_put_blob(struct depot *d, const struct digest *blob, const struct depot_b
 
 /* --- get ---------------------------------------------------------------------------------- */
 
-/* What arrives, counted: a server may send less than it says. */
-struct counted {
-	depot_sink_fn sink;
-	void *ctx;
-	uint64_t n;
-};
-
-static int count(const void *data, size_t len, void *ctx)
-{
-	struct counted *c = ctx;
-
-	c->n += len;
-	return c->sink(data, len, c->ctx);
-}
-
 int s3_get_blob(struct depot *d, const struct digest *blob, uint64_t off, uint64_t len,
 		depot_sink_fn sink, void *ctx, const struct depot_watch *watch, struct err *err)
 {
 	struct s3_depot *s = s3_of(d);
 	CLEANUP(http_answer_done) struct http_answer a = { 0 };
 	AUTO_FREE char *url = s3_blob_url(s, blob);
-	struct counted counted = { .sink = sink, .ctx = ctx };
-	struct http_request q = {
-		.method = "GET",
-		.url = url,
-		.sink = count,
-		.sink_ctx = &counted,
-		.from = off,
-		.to = len == DEPOT_TO_END ? 0 : off + len,
-		.moved = watch ? watch->moved : NULL,
-		.moved_ctx = watch ? watch->ctx : NULL,
-	};
+	struct http_blob b;
 	int r;
 
 	if (!url)
 		return err_nomem(err);
 	if (len == 0)
 		return 0;
-	r = s3_send(s, &q, NULL, NULL, &a, err);
+	http_blob_init(&b, url, off, len, sink, ctx, watch);
+	r = s3_send(s, &b.request, NULL, NULL, &a, err);
 	if (r < 0)
 		return r;
 	if (a.status != 200 && a.status != 206)
 		return s3_explain(s, &a, "reading a blob", err);
-	if (len != DEPOT_TO_END && counted.n < len)
-		return err_set(err, -ECONNRESET,
-			       "'%s' sent %" PRIu64 " bytes of a blob instead of %" PRIu64, d->url,
-			       counted.n, len);
-	return 0;
+	return http_blob_check(&b, len, d, blob, err);
 }

@@ -17,6 +17,7 @@
 
 #include "base/buf.h"
 #include "remote/depot.h"
+#include "remote/http-depot.h"
 #include "remote/http.h"
 #include "remote/s3-config.h"
 
