@@ -99,9 +99,7 @@ int queue_serve(struct queue *q, const struct strlist *labels, uint64_t lease_ms
 	r = queue_subscribe(q, queue_subject(q, "ticket", "*", subject), err);
 	if (r == 0)
 		r = queue_subscribe(q, queue_subject(q, "cancel", "*", subject), err);
-	if (r == 0)
-		r = queue_subscribe(q, queue_subject(q, "question", "*", subject), err);
-	return r;
+	return r < 0 ? r : queue_subscribe(q, queue_subject(q, "question", "*", subject), err);
 }
 
 void queue_taken_done(struct queue_taken *t)

@@ -91,20 +91,12 @@ static int append_encoded(struct buf *out, const char *text)
 /* The parameters in their order, each as a signature has it. */
 static int make_url(const struct s3_depot *s, const char *whole, const char *token, struct buf *out)
 {
-	int r = buf_printf(out, "%s/?", s->base);
-
-	if (r == 0 && token) {
-		r = buf_append_str(out, "continuation-token=");
-		if (r == 0)
-			r = append_encoded(out, token);
-		if (r == 0)
-			r = buf_append_str(out, "&");
-	}
-	if (r == 0)
-		r = buf_append_str(out, "list-type=2&max-keys=1000&prefix=");
-	if (r == 0)
-		r = append_encoded(out, whole);
-	return r;
+	if (buf_printf(out, "%s/?", s->base) < 0 ||
+	    (token && (buf_append_str(out, "continuation-token=") < 0 ||
+		       append_encoded(out, token) < 0 || buf_append_str(out, "&") < 0)) ||
+	    buf_append_str(out, "list-type=2&max-keys=1000&prefix=") < 0)
+		return -ENOMEM;
+	return append_encoded(out, whole);
 }
 
 static int64_t date_of(const struct http_answer *a)

@@ -108,30 +108,20 @@ int slurm_submit(const struct slurm_job *job, struct err *err)
 {
 	CLEANUP(strlist_done) struct strlist words = { 0 };
 	CLEANUP(buf_done) struct buf output = BUF_INIT;
-	int r = add(&words, "sbatch");
 
-	if (r == 0)
-		r = add(&words, "--parsable");
-	if (r == 0)
-		r = add(&words, "--job-name=%s", job->name);
-	if (r == 0)
-		r = add(&words, "--output=%s", job->log);
-	if (r == 0)
-		r = add(&words, "--open-mode=append");
-	if (r == 0)
-		r = add(&words, "--ntasks=1");
-	/* A node that dies has its job begun again elsewhere; the tray counts the attempts. */
-	if (r == 0)
-		r = add(&words, "--requeue");
-	if (r == 0 && job->partition)
-		r = add(&words, "--partition=%s", job->partition);
-	if (r == 0 && job->mem > 0)
-		r = add(&words, "--mem=%" PRIu64 "K", up(job->mem, 1024));
-	if (r == 0 && job->cpus_milli > 0)
-		r = add(&words, "--cpus-per-task=%" PRIu64, up(job->cpus_milli, 1000));
-	if (r == 0 && job->time_ms > 0)
-		r = add(&words, "--time=%" PRIu64, up(job->time_ms + START_MS, 60000));
-	return r < 0 ? err_nomem(err) : run(&words, job->script, WAIT_MS, &output, -EACCES, err);
+	/* A node that dies has its job begun again elsewhere (--requeue); the tray counts the attempts. */
+	if (add(&words, "sbatch") < 0 || add(&words, "--parsable") < 0 ||
+	    add(&words, "--job-name=%s", job->name) < 0 ||
+	    add(&words, "--output=%s", job->log) < 0 || add(&words, "--open-mode=append") < 0 ||
+	    add(&words, "--ntasks=1") < 0 || add(&words, "--requeue") < 0 ||
+	    (job->partition && add(&words, "--partition=%s", job->partition) < 0) ||
+	    (job->mem > 0 && add(&words, "--mem=%" PRIu64 "K", up(job->mem, 1024)) < 0) ||
+	    (job->cpus_milli > 0 &&
+	     add(&words, "--cpus-per-task=%" PRIu64, up(job->cpus_milli, 1000)) < 0) ||
+	    (job->time_ms > 0 &&
+	     add(&words, "--time=%" PRIu64, up(job->time_ms + START_MS, 60000)) < 0))
+		return err_nomem(err);
+	return run(&words, job->script, WAIT_MS, &output, -EACCES, err);
 }
 
 static bool is_over(const char *state)
@@ -167,19 +157,13 @@ int slurm_look(const char *name, struct slurm_state *ret, struct err *err)
 	CLEANUP(strlist_done) struct strlist words = { 0 };
 	CLEANUP(buf_done) struct buf output = BUF_INIT;
 	const char *text;
-	int r = add(&words, "squeue");
+	int r;
 
-	if (r == 0)
-		r = add(&words, "--noheader");
-	if (r == 0)
-		r = add(&words, "--states=all");
-	if (r == 0)
-		r = add(&words, "--user=%u", (unsigned)geteuid());
-	if (r == 0)
-		r = add(&words, "--name=%s", name);
-	if (r == 0)
-		r = add(&words, "--format=%s", "%i|%T|%r");
-	r = r < 0 ? err_nomem(err) : run(&words, NULL, LOOK_MS, &output, -EAGAIN, err);
+	if (add(&words, "squeue") < 0 || add(&words, "--noheader") < 0 ||
+	    add(&words, "--states=all") < 0 || add(&words, "--user=%u", (unsigned)geteuid()) < 0 ||
+	    add(&words, "--name=%s", name) < 0 || add(&words, "--format=%s", "%i|%T|%r") < 0)
+		return err_nomem(err);
+	r = run(&words, NULL, LOOK_MS, &output, -EAGAIN, err);
 	if (r < 0)
 		return r;
 	text = buf_str(&output);
@@ -193,11 +177,9 @@ int slurm_cancel(const char *name, struct err *err)
 {
 	CLEANUP(strlist_done) struct strlist words = { 0 };
 	CLEANUP(buf_done) struct buf output = BUF_INIT;
-	int r = add(&words, "scancel");
 
-	if (r == 0)
-		r = add(&words, "--user=%u", (unsigned)geteuid());
-	if (r == 0)
-		r = add(&words, "--name=%s", name);
-	return r < 0 ? err_nomem(err) : run(&words, NULL, LOOK_MS, &output, -EAGAIN, err);
+	if (add(&words, "scancel") < 0 || add(&words, "--user=%u", (unsigned)geteuid()) < 0 ||
+	    add(&words, "--name=%s", name) < 0)
+		return err_nomem(err);
+	return run(&words, NULL, LOOK_MS, &output, -EAGAIN, err);
 }

@@ -125,13 +125,10 @@ static int make_words(const struct ssh_place *p, const char *command, struct str
 
 	for (size_t i = 0; r == 0 && i < ARRAY_LEN(fixed); i++)
 		r = strlist_add(l, fixed[i]);
-	if (r == 0 && p->port)
-		r = strlist_add(l, "-p") < 0 ? -ENOMEM : strlist_add(l, p->port);
-	if (r == 0)
-		r = strlist_add(l, "--");
-	if (r == 0)
-		r = strlist_add(l, p->host);
-	return r < 0 ? r : strlist_add(l, command);
+	if (r < 0 || (p->port && (strlist_add(l, "-p") < 0 || strlist_add(l, p->port) < 0)) ||
+	    strlist_add(l, "--") < 0 || strlist_add(l, p->host) < 0)
+		return -ENOMEM;
+	return strlist_add(l, command);
 }
 
 /* A file without a name for what it says beside: a pipe would have to be read meanwhile. */

@@ -115,9 +115,8 @@ int cgroup_map_read(struct cgroup_map *map)
 {
 	int r = fdio_read_file(AT_FDCWD, "/proc/self/mountinfo", TEXT_MAX, &map->mounts, NULL);
 
-	if (r == 0)
-		r = fdio_read_file(AT_FDCWD, "/proc/self/cgroup", TEXT_MAX, &map->groups, NULL);
-	return r;
+	return r < 0 ? r
+		     : fdio_read_file(AT_FDCWD, "/proc/self/cgroup", TEXT_MAX, &map->groups, NULL);
 }
 
 int cgroup_groups_of(pid_t pid, struct buf *out)

@@ -141,9 +141,7 @@ int ns_map_ids(struct run *run, struct err *err)
 			return r;
 	}
 	r = write_proc(run->init, "gid_map", gids, err);
-	if (r == 0)
-		r = write_proc(run->init, "uid_map", uids, err);
-	return r;
+	return r < 0 ? r : write_proc(run->init, "uid_map", uids, err);
 }
 
 int ns_become(struct run *run, struct err *err)
@@ -210,7 +208,5 @@ int ns_settle(struct run *run, struct err *err)
 	if (sethostname(spec->hostname, strlen(spec->hostname)) < 0)
 		return err_sys(err, "setting the host name of the run to '%s'", spec->hostname);
 	r = spec->net != SANDBOX_NET_HOST ? raise_loopback(err) : 0;
-	if (r == 0 && spec->net == SANDBOX_NET_HELPER)
-		r = open_ports(err);
-	return r;
+	return r < 0 || spec->net != SANDBOX_NET_HELPER ? r : open_ports(err);
 }

@@ -172,15 +172,11 @@ static int mount_by_helper(const struct mount_options *o, int *ret_fd, struct er
 	const char *text;
 	int r;
 
-	r = buf_append_str(&options, "noatime,subtype=" SUBTYPE ",fsname=");
-	if (r == 0)
-		r = append_escaped(&options, o->source);
-	if (r == 0 && !o->unchecked)
-		r = buf_append_str(&options, ",default_permissions");
-	if (r == 0 && o->others)
-		r = buf_append_str(&options, ",allow_other");
-	text = r == 0 ? buf_str(&options) : NULL;
-	if (text == NULL)
+	if (buf_append_str(&options, "noatime,subtype=" SUBTYPE ",fsname=") < 0 ||
+	    append_escaped(&options, o->source) < 0 ||
+	    (!o->unchecked && buf_append_str(&options, ",default_permissions") < 0) ||
+	    (o->others && buf_append_str(&options, ",allow_other") < 0) ||
+	    (text = buf_str(&options)) == NULL)
 		return err_nomem(err);
 	r = fusermount_mount(o->path, text, ret_fd, err);
 	if (r < 0)

@@ -252,7 +252,5 @@ int notify(const struct engine_firing *f, const struct news *n,
 		r = run_command(rules->notify, err);
 	if (r >= 0 && rules->notify_post)
 		r = post(f, n, rules->notify_post, err);
-	if (r >= 0 && rules->notify_desktop)
-		r = show(f, n, err);
-	return r;
+	return r < 0 || !rules->notify_desktop ? r : show(f, n, err);
 }

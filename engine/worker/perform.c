@@ -350,9 +350,7 @@ static int work(struct engine *e, const struct perform_rules *rules, const struc
 	r = describe(res, &ran, profile, err);
 	if (r == 0 && waits && ran.added + ran.modified + ran.deleted > 0)
 		r = push(e, rules, t, id, ran.clone, res, err);
-	if (r == 0 && waits)
-		r = engine_waiting_discard(waits, err);
-	return r;
+	return r < 0 || !waits ? r : engine_waiting_discard(waits, err);
 }
 
 int perform_ticket(struct engine *e, const struct perform_rules *rules, const struct ticket *t,

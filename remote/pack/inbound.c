@@ -444,9 +444,8 @@ static int read_root(struct inbound *in, const struct digest *digest, struct buf
 			return err_set(err, -EBADMSG, "the root of the snapshot is none");
 		}
 	}
-	if (r == 0 && !ret->has_top)
-		r = err_set(err, -EBADMSG, "the root of the snapshot is none");
-	return r;
+	return r < 0 || ret->has_top ? r
+				     : err_set(err, -EBADMSG, "the root of the snapshot is none");
 }
 
 static int bring_top(struct inbound *in, const struct root_parts *parts, const struct root *base,

@@ -49,18 +49,15 @@ void portable_leaf_reset(struct portable_leaf *l)
 /* What only some types have. */
 static int add_of_type(struct buf *b, const struct tree_entry *e)
 {
-	int r = 0;
-
 	if (S_ISREG(e->mode))
-		r = buf_append_u64(b, e->size);
-	else if (S_ISCHR(e->mode) || S_ISBLK(e->mode))
-		r = buf_append_u64(b, e->rdev);
-	else if (S_ISLNK(e->mode)) {
-		r = buf_append_u32(b, (uint32_t)e->target_len);
-		if (r == 0)
-			r = buf_append(b, e->target, e->target_len);
-	}
-	return r;
+		return buf_append_u64(b, e->size);
+	if (S_ISCHR(e->mode) || S_ISBLK(e->mode))
+		return buf_append_u64(b, e->rdev);
+	if (!S_ISLNK(e->mode))
+		return 0;
+	return buf_append_u32(b, (uint32_t)e->target_len) < 0
+		   ? -ENOMEM
+		   : buf_append(b, e->target, e->target_len);
 }
 
 static int add_attributes(struct buf *b, const struct tree_entry *e)
@@ -91,33 +88,21 @@ int portable_leaf_add(struct portable_leaf *l, const struct portable_entry *p)
 {
 	const struct tree_entry *e = &p->e;
 	struct buf *b = &l->bytes;
+	const bool link = e->form == TREE_LINK;
 	uint8_t head[8];
-	int r = 0;
 
-	if (b->len == 0)
-		r = buf_append_zero(b, HEADER_SIZE);
 	head[0] = (uint8_t)e->form;
 	head[1] = (uint8_t)((p->has_xattrs ? HAS_XATTRS : 0) | (has_nlink(e) ? HAS_NLINK : 0));
 	le16_store(head + 2, (uint16_t)e->name_len);
 	le32_store(head + 4, e->mode);
-	if (r == 0)
-		r = buf_append(b, head, sizeof(head));
-	if (r == 0)
-		r = buf_append(b, e->name, e->name_len);
-	if (r == 0 && e->form == TREE_LINK)
-		r = buf_append_u64(b, e->ino);
-	if (r == 0 && e->form != TREE_LINK)
-		r = add_attributes(b, e);
-	if (r == 0 && e->form != TREE_LINK)
-		r = add_of_type(b, e);
-	if (r == 0 && has_nlink(e))
-		r = buf_append_u32(b, e->nlink);
-	if (r == 0 && has_content(e))
-		r = buf_append(b, p->content.b, sizeof(p->content.b));
-	if (r == 0 && p->has_xattrs)
-		r = buf_append(b, p->xattrs.b, sizeof(p->xattrs.b));
-	if (r < 0)
-		return r;
+	if ((b->len == 0 && buf_append_zero(b, HEADER_SIZE) < 0) ||
+	    buf_append(b, head, sizeof(head)) < 0 || buf_append(b, e->name, e->name_len) < 0 ||
+	    (link ? buf_append_u64(b, e->ino) < 0
+		  : add_attributes(b, e) < 0 || add_of_type(b, e) < 0) ||
+	    (has_nlink(e) && buf_append_u32(b, e->nlink) < 0) ||
+	    (has_content(e) && buf_append(b, p->content.b, sizeof(p->content.b)) < 0) ||
+	    (p->has_xattrs && buf_append(b, p->xattrs.b, sizeof(p->xattrs.b)) < 0))
+		return -ENOMEM;
 	l->n++;
 	put_header(b->data, MAGIC_DIR, 0, l->n);
 	return 0;

@@ -10,20 +10,16 @@
 /* The list as --net would have it: with a port everywhere. */
 static int add_ports(const char *text, struct buf *out)
 {
-	size_t len;
-	int r = 0;
-
-	for (const char *at = text; r == 0; at += len + 1) {
-		len = strcspn(at, ",");
-		r = buf_append(out, at, len);
-		if (r == 0 && len > 0 && !memchr(at, ':', len))
-			r = buf_append_str(out, ":443");
-		if (r == 0 && at[len] == '\0')
+	for (size_t len;; text += len + 1) {
+		len = strcspn(text, ",");
+		if (buf_append(out, text, len) < 0 ||
+		    (len > 0 && !memchr(text, ':', len) && buf_append_str(out, ":443") < 0))
+			return -ENOMEM;
+		if (text[len] == '\0')
 			return 0;
-		if (r == 0)
-			r = buf_append_u8(out, ',');
+		if (buf_append_u8(out, ',') < 0)
+			return -ENOMEM;
 	}
-	return r;
 }
 
 static int check_host(const char *text, const struct allow_rule *rule, struct err *err)

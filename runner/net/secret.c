@@ -82,9 +82,9 @@ int net_secrets_add(const struct net_secrets *s, const struct allow_target *targ
 			r = http_append_line(out, line);
 	for (size_t i = 0; i < n && r == 0; i++)
 		r = http_append_line(out, added[i]->line);
-	if (r == 0)
-		r = buf_append_str(out, "Accept-Encoding: identity\r\nConnection: close\r\n\r\n");
-	return r;
+	return r < 0
+		   ? r
+		   : buf_append_str(out, "Accept-Encoding: identity\r\nConnection: close\r\n\r\n");
 }
 
 /* --- what the server says ----------------------------------------------------------------- */
