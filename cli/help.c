@@ -266,7 +266,7 @@ struct help_args {
 
 static const struct opt help_opts[] = {
 	OPT_FLAG('a', "all", struct help_args, all,
-		 "every command and option of all, each with what it does"),
+		 "every command and global option, each with what it does"),
 	OPT_END,
 };
 _Static_assert(sizeof(struct help_args) <= CMD_ARGS_MAX, "grow CMD_ARGS_MAX");
@@ -299,8 +299,7 @@ const struct command cmd_help = {
 	.rare = true,
 	.summary = "say what there is, or what a command does",
 	.words = "[COMMAND]",
-	.details =
-	    "In the place of COMMAND there may be a topic: exit-codes, guard, json or states.",
+	.details = "Instead of COMMAND you can name a topic: exit-codes, guard, json or states.",
 	.examples = "help promote\nhelp exit-codes\nhelp --all\n",
 	.opts = help_opts,
 	.max_words = 1,

@@ -11,11 +11,11 @@ const struct topic topics[] = {
 	  "  3    what was compared differs (diff --exit-code, replay)\n"
 	  "  4    there is no such clone, snapshot, run or project\n"
 	  "  5    a conflict; nothing was changed\n"
-	  "  6    the project has moved on (status --fail-if-stale), or a name (push)\n"
+	  "  6    the project has moved on (status --fail-if-stale), or a remote's name (push)\n"
 	  "  7    refused by the guard or another rule; nothing was changed\n"
 	  "  8    a check failed; nothing was changed\n"
 	  "  9    a limit was reached\n"
-	  "  11   somebody else uses it\n"
+	  "  11   it is in use\n"
 	  "  12   the store is damaged\n"
 	  "  13   this machine lacks something; `doctor` says what\n"
 	  "  14   a change waits for the approval of a person\n"
@@ -29,17 +29,17 @@ const struct topic topics[] = {
 	  "  126    the command cannot be executed; 127: there is no such command\n"
 	  "  128+N  it was killed by signal N\n" },
 	{ "guard", "what a promotion holds or warns of, and how to let it pass",
-	  "Some files are run later by somebody else: by git, a shell, an editor, a package\n"
+	  "Other programs run or obey some files later: git, a shell, an editor, a package\n"
 	  "manager, a build server, an assistant. `promote`, and `rollback` of the project\n"
 	  "to a state that a clone made, change nothing (exit code 7) if a rule holds a\n"
-	  "path. What a rule only warns of lands and is shown.\n"
+	  "path. A path that a rule only warns of lands, with a warning.\n"
 	  "\n"
 	  "  promote --rules             all rules: level, name, why, patterns\n"
 	  "  promote --dry-run CLONE     what is held and warned of\n"
-	  "  promote --allow PATH CLONE  let pass that path and all below it\n"
+	  "  promote --allow PATH CLONE  let that path and all below it pass\n"
 	  "\n"
-	  "More rules stand in ~/.config/snapcow/guard.yaml and in the project's own\n"
-	  ".snap/guard.yaml. They come before the built-in ones, and the first that matches\n"
+	  "You can add rules in ~/.config/snapcow/guard.yaml and in the project's own\n"
+	  ".snap/guard.yaml. They come before the built-in rules, and the first that matches\n"
 	  "a name counts:\n"
 	  "\n"
 	  "  - name: keys\n"
@@ -69,8 +69,8 @@ const struct topic topics[] = {
 	  "  TAG         a snapshot by a tag (`tag`)\n"
 	  "  STATE:PATH  a file or directory of it (`show`); STATE: is its top\n"
 	  "\n"
-	  "`log` lists snapshots, `list` clones. In the directory of a clone that clone is\n"
-	  "meant where none is named.\n" },
+	  "`log` lists snapshots, `list` clones. In a clone's directory, a command that names\n"
+	  "no clone means that one.\n" },
 	{ NULL, NULL, NULL },
 };
 

@@ -26,11 +26,11 @@ static const struct opt agents_opts[] = {
 	OPT_FLAG(0, "allow-promote", struct agents_args, allow_promote,
 		 "it may do so without asking a person"),
 	OPT_FLAG(0, "hooks", struct agents_args, hooks,
-		 "take a snapshot before and after each command and edit of it"),
-	OPT_FLAG(0, "skill", struct agents_args, skill, "tell it by a skill when to use snap"),
+		 "take a snapshot before and after each of its commands and edits"),
+	OPT_FLAG(0, "skill", struct agents_args, skill, "add a skill that says when to use snap"),
 	OPT_FLAG('n', "dry-run", struct agents_args, dry_run, "write nothing"),
 	OPT_FLAG(0, "guide", struct agents_args, guide,
-		 "print a page for agents without MCP, as for AGENTS.md"),
+		 "print a section for AGENTS.md, for agents without MCP"),
 	OPT_END,
 };
 _Static_assert(sizeof(struct agents_args) <= CMD_ARGS_MAX, "grow CMD_ARGS_MAX");
@@ -376,12 +376,13 @@ const struct command cmd_agents = {
 	.max_words = 2,
 	.opts = agents_opts,
 	.details =
-	    "'add' enters `snapcow mcp` into the agent's own file, with the options given here, and\n"
-	    "'remove' takes it out again. All else in the file stays as it is, comments too, and the\n"
-	    "file as it was is kept beside it. 'show' prints what 'add' would write into an empty\n"
-	    "file, to be added by hand. The agent then works on the project that it is started in.\n"
-	    "With --hooks the agent's program runs 'hook' before and after each command and edit:\n"
-	    "`log --agent` then lists its steps, and `rollback --turn N` goes back to one.\n",
+	    "'add' writes `snapcow mcp` into the agent's own configuration file, with the options\n"
+	    "given here, and 'remove' takes it out again. Everything else in the file stays,\n"
+	    "comments too, and the file as it was stays beside it. 'show' prints what 'add' would\n"
+	    "write into an empty file, to be added by hand. The agent then works on the project\n"
+	    "that it is started in. With --hooks the agent's program runs 'hook' before and after\n"
+	    "each command and edit: `log --agent` then lists its steps, and `rollback --turn N`\n"
+	    "goes back to one.\n",
 	.examples =
 	    "agents\nagents add claude-code\nagents add codex --no-promote --hooks --skill\nagents remove codex\n",
 	.no_engine = true,

@@ -100,13 +100,13 @@ const struct command cmd_allow = {
 	.max_words = 100,
 	.opts = allow_opts,
 	.details =
-	    "A rule is one of those that `run --net` takes. It stays with the clone until it is\n"
-	    "taken back or the clone is removed, and counts beside the rules of each run and of\n"
-	    "its profile. A run with `--net none` or `--net loopback`, or with a profile other\n"
-	    "than `default` that says so, reaches nothing all the same; where a run lists single\n"
-	    "requests to a host, only they count. Clones of the clone do not get it. No run can\n"
-	    "allow anything, nor can an agent through `snap mcp`. Without CLONE: the clone that\n"
-	    "holds the current directory.\n",
+	    "Takes the same rules as `run --net`. A rule stays with the clone until you take it\n"
+	    "back or remove the clone, and adds to the rules of each run and its profile. A run\n"
+	    "with `--net none` or `--net loopback`, or with a profile other than `default` that\n"
+	    "says so, still reaches nothing. If a run lists single requests to a host, only those\n"
+	    "count. Clones of the clone do not inherit the rule. No run can allow anything, nor can\n"
+	    "an agent through `snap mcp`. Without CLONE: the clone that holds the current\n"
+	    "directory.\n",
 	.examples = "allow registry.npmjs.org:443 try\nallow --list try\n"
 		    "allow --remove registry.npmjs.org:443 try\n",
 	.run = allow_run,

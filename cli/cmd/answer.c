@@ -99,10 +99,10 @@ const struct command cmd_answer = {
 	.max_words = 2,
 	.opts = answer_opts,
 	.details =
-	    "Without words it lists the questions that are open. `run --ask` puts them: the\n"
-	    "connection or the system call waits meanwhile. The beginning of the question's\n"
-	    "id is enough. An answer is for what waits now; with --remember the rest of the\n"
-	    "run gets the same. `events --follow` shows questions as they come up.\n",
+	    "Without words it lists the open questions. `run --ask` asks them; the connection or\n"
+	    "the system call waits meanwhile. The beginning of the question's id is enough. An\n"
+	    "answer decides about what waits now; with --remember, about the rest of the run too.\n"
+	    "`events --follow` shows questions as they come up.\n",
 	.examples = "answer\nanswer 3f9a allow\nanswer 3f9a deny --remember\n",
 	.run = answer_run,
 };

@@ -12,13 +12,14 @@ struct approve_args {
 };
 
 static const struct opt approve_opts[] = {
-	OPT_STR('m', "message", "WHY", struct approve_args, message, "is kept with the receipt"),
+	OPT_STR('m', "message", "WHY", struct approve_args, message,
+		"a reason, kept with the receipt"),
 	OPT_STR(0, "at", "ADDRESS", struct approve_args, at,
 		"a store of another user, as `pipeline serve` prints it"),
 	OPT_STR(0, "stage", "STAGE", struct approve_args, stage,
 		"only if the change waits for this stage"),
 	OPT_STR(0, "digest", "SHA256", struct approve_args, digest,
-		"only if this is the digest of its difference"),
+		"only if its diff has this digest"),
 	OPT_FLAG(0, "show", struct approve_args, show, "only print the change as a patch"),
 	OPT_FLAG(0, "dry-run", struct approve_args, dry_run,
 		 "only say what would be approved, with its paths"),
@@ -26,7 +27,7 @@ static const struct opt approve_opts[] = {
 };
 
 static const struct opt reject_opts[] = {
-	OPT_STR('m', "message", "WHY", struct approve_args, message, "is kept; required"),
+	OPT_STR('m', "message", "WHY", struct approve_args, message, "the reason (required)"),
 	OPT_STR(0, "at", "ADDRESS", struct approve_args, at,
 		"a store of another user, as `pipeline serve` prints it"),
 	OPT_END,
@@ -239,7 +240,7 @@ const struct command cmd_reject = {
 	.min_words = 1,
 	.max_words = 1,
 	.opts = reject_opts,
-	.details = "What landed on stages before stays; `undo` takes it back.\n",
+	.details = "What has landed in earlier stages stays; `undo` takes it back.\n",
 	.examples = "reject 3f2a -m 'not before the release'\n",
 	.run = reject_run,
 };

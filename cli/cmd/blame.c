@@ -194,7 +194,7 @@ const struct command cmd_blame = {
 	.max_words = 1,
 	.opts = blame_opts,
 	.details =
-	    "Before each line stand the first snapshot that has it and what made that snapshot: a\n"
+	    "Each line shows the first snapshot that has it and what made that snapshot: a\n"
 	    "run, a step of an agent with hooks, a promotion whose clone is gone, or the user who\n"
 	    "took it. Lines are followed through promotions into the snapshots of the clone,\n"
 	    "through rollbacks and renames, and are matched as `git blame` matches them. PATH\n"

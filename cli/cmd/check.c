@@ -11,7 +11,7 @@ struct check_args {
 
 static const struct opt check_opts[] = {
 	OPT_FLAG(0, "repair", struct check_args, repair,
-		 "set aside what is damaged, and store again what is still to be had"),
+		 "set damaged parts aside, and store again what is still elsewhere"),
 	OPT_END,
 };
 _Static_assert(sizeof(struct check_args) <= CMD_ARGS_MAX, "grow CMD_ARGS_MAX");
@@ -154,10 +154,10 @@ const struct command cmd_check = {
 	.summary = "verify every byte of the store",
 	.opts = check_opts,
 	.details =
-	    "Names each damaged object and the files it belongs to. The status is 0 if all is in\n"
-	    "order and 12 if not. -q prints nothing. --repair keeps a copy of what is damaged in\n"
-	    "'damaged' in the store, then reads every project and mounted clone, so that what is\n"
-	    "still there comes back in old snapshots too; it removes no snapshot and no clone.\n",
+	    "Names each damaged object and the files it belongs to. Exits with 0 if all is in\n"
+	    "order, with 12 if not; -q prints nothing. --repair keeps a copy of what is damaged in\n"
+	    "'damaged' in the store, then reads every project and mounted clone, so that what they\n"
+	    "still have comes back in old snapshots too; it removes no snapshot and no clone.\n",
 	.examples = "check\ncheck --repair\n",
 	.run = check_run,
 };

@@ -134,7 +134,7 @@ const struct command cmd_completion = {
 	.min_words = 1,
 	.max_words = 2, /* "states CLONE", which scripts ask for */
 	.details =
-	    "An installed program has it in place already. Otherwise have your shell read it when\n"
+	    "If snap is installed, this is already in place. Otherwise let your shell read it when\n"
 	    "it starts.\n",
 	.examples = "completion bash >> ~/.bash_completion\n"
 		    "completion zsh > ~/.zfunc/_snapcow\n"

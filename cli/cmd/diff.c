@@ -120,10 +120,10 @@ const struct command cmd_diff = {
 	.opts = diff_opts,
 	.preset = diff_preset,
 	.details =
-	    "A state is a snapshot (`@`, an id, a tag), a clone now (its name) or the project now "
-	    "(`.`). One alone: since it was taken, or made. None: the clone here, else the project "
-	    "since its last snapshot. The text is a patch that `git apply` takes; what that cannot "
-	    "say stands before it behind `#`.",
+	    "A state is a snapshot (`@`, an id, a tag), a clone (its name) or the project (`.`) now. "
+	    "With A alone: since that snapshot, or since that clone's base. With neither: the clone "
+	    "here, else the project since its last snapshot. Prints a patch that `git apply` takes; "
+	    "lines before it that begin with `#` have the rest.",
 	.examples = "diff try --stat\ndiff @-1 @ -- src\ndiff try > fix.patch\n"
 		    "diff box --script > again.sh\n",
 	.run = diff_run,

@@ -15,7 +15,7 @@ struct doctor_args {
 
 static const struct opt doctor_opts[] = {
 	OPT_STR(0, "remote", "REMOTE", struct doctor_args, remote,
-		"try this remote instead, its name or address"),
+		"check this remote instead, by name or address"),
 	OPT_END,
 };
 _Static_assert(sizeof(struct doctor_args) <= CMD_ARGS_MAX, "grow CMD_ARGS_MAX");
@@ -165,12 +165,12 @@ const struct command cmd_doctor = {
 	.group = "Other",
 	.summary = "say what this machine can and cannot do, and how to mend it",
 	.details =
-	    "Checks FUSE, what sandboxes need, the store and whether its disk is encrypted, the daemon\n"
-	    "and its mounts, and runs one command that does nothing in a sandbox. Changes nothing. The\n"
-	    "status is 13 if something is missing that everybody needs, or if no run can start; -q\n"
-	    "prints only problems. With --remote it tries that remote as a push and a fetch would:\n"
-	    "whether it answers, its certificate, the login, permission to read and write, its clock and\n"
-	    "latency. It removes what it made there for the test.\n",
+	    "Checks FUSE, what sandboxes need, the store and whether its disk is encrypted, the\n"
+	    "daemon and its mounts, and runs one command that does nothing in a sandbox. Changes\n"
+	    "nothing. Exits with 13 if something is missing that everybody needs, or if no run can\n"
+	    "start; -q prints only problems. With --remote it tries that remote as a push and a\n"
+	    "fetch would: whether it answers, its certificate, the login, permission to read and\n"
+	    "write, its clock and latency. It removes what it made there for the test.\n",
 	.examples = "doctor\ndoctor --json\ndoctor --remote origin\n",
 	.opts = doctor_opts,
 	.no_engine = true,

@@ -10,7 +10,7 @@ struct edit_args {
 static const struct opt edit_opts[] = {
 	OPT_STR(0, "old", "TEXT", struct edit_args, old, "the text as it stands in the file"),
 	OPT_STR(0, "new", "TEXT", struct edit_args, new, "what replaces it"),
-	OPT_FLAG(0, "all", struct edit_args, all, "wherever it occurs"),
+	OPT_FLAG(0, "all", struct edit_args, all, "replace every occurrence"),
 	OPT_END,
 };
 _Static_assert(sizeof(struct edit_args) <= CMD_ARGS_MAX, "grow CMD_ARGS_MAX");

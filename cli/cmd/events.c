@@ -335,9 +335,9 @@ const struct command cmd_events = {
 	.opts = events_opts,
 	.preset = preset,
 	.details =
-	    "Clones, snapshots, runs with what they were refused, promotions, conflicts, damage. Each\n"
-	    "event has a number; --since goes on behind one that was seen. With --json each event is\n"
-	    "an object on a line of its own. The store keeps the newest 8 MiB.\n",
+	    "Clones, snapshots, runs and their refusals, promotions, conflicts, damage. Each event\n"
+	    "has a number, and --since N continues after event N. With --json each event is an\n"
+	    "object on a line of its own. The store keeps the newest 8 MiB.\n",
 	.examples = "events\nevents --follow\nevents --json --since 120\n",
 	.run = events_run,
 };

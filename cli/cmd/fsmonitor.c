@@ -12,7 +12,7 @@ struct fsmonitor_args {
 };
 
 static const struct opt fsmonitor_opts[] = {
-	OPT_FLAG(0, "setup", struct fsmonitor_args, setup, "have git in the clone ask this"),
+	OPT_FLAG(0, "setup", struct fsmonitor_args, setup, "make git in the clone ask it"),
 	OPT_END,
 };
 _Static_assert(sizeof(struct fsmonitor_args) <= CMD_ARGS_MAX, "grow CMD_ARGS_MAX");

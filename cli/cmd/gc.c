@@ -16,7 +16,7 @@ static const struct opt gc_opts[] = {
 		"keep the last N snapshots of each project, and as many automatic ones"),
 	OPT_DURATION(0, "keep-within", "TIME", struct gc_args, keep_within,
 		     "remove snapshots that are older: 30d, 8w"),
-	OPT_FLAG('n', "dry-run", struct gc_args, dry_run, "say what would go, and remove nothing"),
+	OPT_FLAG('n', "dry-run", struct gc_args, dry_run, "only say what would be removed"),
 	OPT_END,
 };
 _Static_assert(sizeof(struct gc_args) <= CMD_ARGS_MAX, "grow CMD_ARGS_MAX");
@@ -117,7 +117,7 @@ const struct command cmd_gc = {
 	.summary = "free what no snapshot and no clone needs",
 	.opts = gc_opts,
 	.details =
-	    "Without options no snapshot goes. With both --keep options, a snapshot survives if\n"
+	    "Without options it removes no snapshot. With both --keep options, a snapshot survives if\n"
 	    "either rule keeps it. Automatic snapshots are counted apart. Snapshots with a tag,\n"
 	    "the bases of clones and the newest of each project always stay. Records of runs go\n"
 	    "after 14 days, and beyond the last 100. Safe at any time: an interrupted gc has only\n"

@@ -31,7 +31,7 @@ const struct command cmd_init = {
 	.max_words = 1,
 	.opts = init_opts,
 	.details =
-	    "Never needed: the first snapshot does the same. DIR becomes a project even inside\n"
+	    "You never need this: the first snapshot does the same. DIR becomes a project even inside\n"
 	    "another one. Without DIR, the project is the git work tree that holds the current\n"
 	    "directory, else that directory. `/` and the home directory must be named.\n",
 	.examples = "init\ninit ~/src/website\n",

@@ -15,9 +15,9 @@ static const struct opt logs_opts[] = {
 	OPT_FLAG(0, "stdout", struct logs_args, of_stdout, "only what it wrote to stdout"),
 	OPT_FLAG(0, "stderr", struct logs_args, of_stderr, "only what it wrote to stderr"),
 	OPT_U64(0, "since", "OFFSET", struct logs_args, since,
-		"pass over so many bytes; --json gives the number for the next time"),
+		"skip the first N bytes; `next` in --json is the N for the next time"),
 	OPT_FLAG(0, "usage", struct logs_args, usage,
-		 "instead: what it used over time (--json: beside the output)"),
+		 "print what it used over time instead (with --json: as well)"),
 	OPT_END,
 };
 _Static_assert(sizeof(struct logs_args) <= CMD_ARGS_MAX, "grow CMD_ARGS_MAX");

@@ -389,11 +389,11 @@ const struct command cmd_metrics = {
 	.summary = "print numbers about the store and its daemon, as Prometheus takes them",
 	.opts = metrics_opts,
 	.details =
-	    "What the daemon counts begins at 0 when it starts; one that does not run is not\n"
-	    "started, and snapcow_up is 0. With node_exporter: `metrics > DIR/snapcow.prom`.\n"
+	    "The daemon's counters begin at 0 when it starts. This command does not start it; if it\n"
+	    "does not run, snapcow_up is 0. With node_exporter: `metrics > DIR/snapcow.prom`.\n"
 	    "--listen answers GET /metrics until ^C, for clients that have the token (Prometheus:\n"
-	    "`credentials_file`). --otlp FILE writes a span for each recorded run, in a line of JSON\n"
-	    "that collectors of OpenTelemetry take; only you can read FILE. --otlp URL sends the\n"
+	    "`credentials_file`). --otlp FILE writes a span for each recorded run, as a line of\n"
+	    "JSON that OpenTelemetry collectors take; only you can read FILE. --otlp URL sends the\n"
 	    "runs that have ended since its last call; --send does so to `metrics.otlp` of\n"
 	    "config.yaml, and so does each run when it ends.\n",
 	.examples = "metrics\n"

@@ -31,6 +31,7 @@ const struct command cmd_mount = {
 	.words = "CLONE",
 	.min_words = 1,
 	.max_words = 1,
-	.details = "A new clone is mounted already, and comes back by itself after a restart.\n",
+	.details =
+	    "A new clone is already mounted, and the daemon mounts it again when it restarts.\n",
 	.run = mount_run,
 };

@@ -15,10 +15,10 @@ struct policy_args {
 
 static const struct opt policy_opts[] = {
 	OPT_STR(0, "as", "WHO", struct policy_args, who,
-		"asks to land it: watch (default), agent, agent:NAME, person"),
+		"on whose behalf: watch (default), agent, agent:NAME, person"),
 	OPT_STR(0, "tests", "pass|fail", struct policy_args, tests, "how the checks ended"),
 	OPT_LIST(0, "subject", "GLOB", struct policy_args, subject,
-		 "what the change was to be about"),
+		 "paths that the change is meant to touch"),
 	OPT_END,
 };
 _Static_assert(sizeof(struct policy_args) <= CMD_ARGS_MAX, "grow CMD_ARGS_MAX");

@@ -12,7 +12,7 @@ struct projects_args {
 
 static const struct opt projects_opts[] = {
 	OPT_FLAG('f', "force", struct projects_args, force,
-		 "forget: its clones and artifacts too; mv: also if the old directory is there"),
+		 "forget: its clones and artifacts too; mv: even if the old directory exists"),
 	OPT_END,
 };
 _Static_assert(sizeof(struct projects_args) <= CMD_ARGS_MAX, "grow CMD_ARGS_MAX");

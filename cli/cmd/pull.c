@@ -24,7 +24,7 @@ static const struct opt pull_opts[] = {
 	FETCHED_OPTS(struct pull_args),
 	OPT_FLAG(0, "replace", struct pull_args, replace,
 		 "replace changes of the project, after saving them"),
-	OPT_LIST(0, "allow", "PATH", struct pull_args, allow, "let the guard pass PATH"),
+	OPT_LIST(0, "allow", "PATH", struct pull_args, allow, "let PATH pass the guard"),
 	OPT_END,
 };
 _Static_assert(sizeof(struct pull_args) <= CMD_ARGS_MAX, "grow CMD_ARGS_MAX");

@@ -19,7 +19,7 @@ struct run_args {
 
 /* Of a struct that is, or begins with, struct run_args. */
 #define RUN_OPTS                                                                                   \
-	OPT_SIZE(0, "mem", "SIZE", struct run_args, mem, "memory of all of it together (1G)"),     \
+	OPT_SIZE(0, "mem", "SIZE", struct run_args, mem, "memory of all its processes (1G)"),      \
 	    OPT_STR(0, "cpus", "N", struct run_args, cpus, "processors it may use: 1.5 (all)"),    \
 	    OPT_U64(0, "pids", "N", struct run_args, pids, "processes and threads (512)"),         \
 	    OPT_DURATION(0, "time", "TIME", struct run_args, time, "how long it may take (10m)"),  \
@@ -31,53 +31,52 @@ struct run_args {
 	    OPT_U64(0, "nofile", "N", struct run_args, nofile, "open files of a process (4096)"),  \
 	    OPT_SIZE(0, "output", "SIZE", struct run_args, output, "how much it may print (1G)"),  \
 	    OPT_LIST(0, "net", "none|loopback|host", struct run_args, net,                         \
-		     "the network it has: its own alone, the host's, or HOST:PORT,... for "        \
-		     "connections to these"),                                                      \
+		     "its network: none, a loopback of its own, the host's, or HOST:PORT,... and " \
+		     "nothing else"),                                                              \
 	    OPT_SIZE(0, "net-out", "SIZE", struct run_args, net_out,                               \
-		     "how much it may send to them (any)"),                                        \
+		     "how much it may send to hosts (any)"),                                       \
 	    OPT_FLAG(0, "ask", struct run_args, ask,                                               \
 		     "ask about connections and some system calls instead of refusing them"),      \
 	    OPT_DURATION(0, "ask-time", "TIME", struct run_args, ask_time,                         \
-			 "the same, and how long to wait for an answer (1m)"),                     \
+			 "the same, and how long an answer may take (1m)"),                        \
 	    OPT_LIST('p', "publish", "PORT[:HOSTPORT],...", struct run_args, publish,              \
-		     "make a server of it reachable on 127.0.0.1 of this machine; HOSTPORT 0: "    \
-		     "any port that is free"),                                                     \
+		     "make its server reachable on 127.0.0.1 of this machine; HOSTPORT 0 picks a " \
+		     "free port"),                                                                 \
 	    OPT_LIST(0, "ro", "PATH", struct run_args, ro, "show it PATH of the host, read-only"), \
 	    OPT_LIST(0, "rw", "PATH", struct run_args, rw, "show it PATH of the host, writable"),  \
 	    OPT_LIST(0, "hide", "PATH", struct run_args, hide, "show it nothing at PATH"),         \
 	    OPT_LIST('e', "env", "NAME=VALUE", struct run_args, env, "set a variable"),            \
 	    OPT_LIST(0, "pass-env", "NAME", struct run_args, pass_env,                             \
-		     "pass a variable of this environment on"),                                    \
+		     "pass on a variable of this environment"),                                    \
 	    OPT_LIST(0, "secret", "NAME[=FILE]", struct run_args, secret,                          \
-		     "pass one on, or a file's content, and show *** wherever it is printed"),     \
+		     "pass on a variable or a file's content, and print *** in its place"),        \
 	    OPT_LIST(0, "secret-for", "URL=NAME", struct run_args, secret_for,                     \
-		     "let that host have a secret that the run never sees"),                       \
+		     "send that host a secret that the run never sees"),                           \
 	    OPT_LIST(0, "tls-inspect", "HOST,...", struct run_args, tls_inspect,                   \
-		     "read its TLS with HOST, for rules by https://"),                             \
+		     "read TLS to HOST, for rules with https://"),                                 \
 	    OPT_STR('w', "workdir", "DIR", struct run_args, workdir,                               \
-		    "where it starts (default: here, as the run sees it)"),                        \
+		    "where it starts (default: here)"),                                            \
 	    OPT_FLAG(0, "root", struct run_args, root,                                             \
 		     "the clone is a whole root file system, and the command is root in it"),      \
 	    OPT_FLAG('t', "tty", struct run_args, tty, "give it a terminal of its own"),           \
 	    OPT_STR(0, "profile", "PROFILE", struct run_args, profile,                             \
-		    "take what a profile says, and the other options on top of it"),               \
+		    "start from a profile; options come on top"),                                  \
 	    OPT_LIST(0, "allow-missing", "WALL", struct run_args, allow_missing,                   \
-		     "run without it where this machine has none: landlock, memory, pids, cpu"),   \
+		     "run without WALL if this machine lacks it: landlock, memory, pids, cpu"),    \
 	    OPT_FLAG(0, "lazy", struct run_args, lazy,                                             \
 		     "begin before the project's files are read"),                                 \
 	    OPT_STR(0, "path", "DIR", struct run_args, path,                                       \
 		    "only this directory of the project"),                                         \
 	    OPT_FLAG(0, "keep", struct run_args, keep, "keep the clone that is made for it"),      \
-	    OPT_DURATION(0, "ttl", "TIME", struct run_args, ttl, "keep it for that time"),         \
+	    OPT_DURATION(0, "ttl", "TIME", struct run_args, ttl, "keep that clone for this long"), \
 	    OPT_STR(0, "code", "TEXT", struct run_args, code,                                      \
 		    "run this snippet, with the words as its arguments; -: from standard input"),  \
 	    OPT_STR(0, "lang", "bash|node|perl|php|python|ruby|sh", struct run_args, lang,         \
-		    "in which language that is"),                                                  \
+		    "the language of the snippet"),                                                \
 	    OPT_LIST(0, "artifact", "PATH", struct run_args, artifact,                             \
-		     "keep this file or directory of the clone after it; see artifact"),           \
+		     "save this file or directory of the clone afterwards; see artifact"),         \
 	    OPT_STR(0, "durability", "full|fast", struct run_args, durability,                     \
-		    "whether fsync in the clone that is made waits for the disk (fast; with "      \
-		    "--keep: full)")
+		    "whether fsync in the new clone waits for the disk (fast; full with --keep)")
 
 void run_preset(void *args);
 

@@ -12,13 +12,14 @@ struct ship_args {
 };
 
 static const struct opt ship_opts[] = {
-	OPT_STR(0, "to", "STAGE", struct ship_args, to, "stop once it has passed this one"),
+	OPT_STR(0, "to", "STAGE", struct ship_args, to, "stop once it has passed this stage"),
 	OPT_STR(0, "as", "WHO", struct ship_args, who,
-		"asks: person (default), agent, agent:NAME, watch"),
+		"on whose behalf: person (default), agent, agent:NAME, watch"),
 	OPT_LIST(0, "subject", "GLOB", struct ship_args, subject,
-		 "what the change was to be about"),
-	OPT_FLAG(0, "continue", struct ship_args, again, "the word is a change: take it further"),
-	OPT_FLAG(0, "wait", struct ship_args, wait, "stay while it soaks"),
+		 "paths that the change is meant to touch"),
+	OPT_FLAG(0, "continue", struct ship_args, again,
+		 "the word names a change; take that further"),
+	OPT_FLAG(0, "wait", struct ship_args, wait, "wait until it has soaked"),
 	OPT_END,
 };
 _Static_assert(sizeof(struct ship_args) <= CMD_ARGS_MAX, "grow CMD_ARGS_MAX");

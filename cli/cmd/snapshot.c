@@ -98,12 +98,13 @@ const struct command cmd_snapshot = {
 	.opts = snapshot_opts,
 	.details =
 	    "Without CLONE: the clone that holds the current directory, else the project. Keeps\n"
-	    "everything in the project's directory, ignored and untracked files too. Of a clone\n"
-	    "it keeps everything written so far, also by programs that still run there. What the\n"
-	    "store has already takes no more space. When this returns, the snapshot survives\n"
-	    "power loss. In a run it is of the run's clone, if the profile allows it. -q prints\n"
-	    "its id alone. A file .snapignore, in the syntax of .gitignore, names what to leave\n"
-	    "out. `log --meta` finds labels. With --path, '@' and a bare `rollback` pass over it.\n",
+	    "everything in the project's directory, ignored and untracked files too; of a clone,\n"
+	    "everything written so far, also by programs that still run there. Content that the\n"
+	    "store already has takes no extra space. When this returns, the snapshot survives power\n"
+	    "loss. Inside a run it saves the run's clone, if the profile allows it. -q prints its\n"
+	    "id alone. A file .snapignore, in the syntax of .gitignore, names what to leave out.\n"
+	    "`log --meta` finds labels. `@` and a bare `rollback` pass over a snapshot made with\n"
+	    "--path.\n",
 	.examples = "snapshot -m 'before the upgrade' -t known-good\nsnapshot try --meta step=3\n",
 	.run = snapshot_run,
 };

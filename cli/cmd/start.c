@@ -48,7 +48,7 @@ const struct command cmd_start = {
 	.name = "start",
 	.group = "Daemon and mounts",
 	.rare = true,
-	.summary = "start the daemon, which commands do by themselves",
+	.summary = "start the daemon; commands also do so by themselves",
 	.opts = start_opts,
 	.details =
 	    "Mounts again what was mounted when the daemon ended. The daemon ends by itself when\n"

@@ -30,8 +30,9 @@ struct top_args {
 };
 
 static const struct opt top_opts[] = {
-	OPT_DURATION(0, "every", "TIME", struct top_args, every, "between two looks (default: 2s)"),
-	OPT_U64('n', "count", "N", struct top_args, count, "end after N looks"),
+	OPT_DURATION(0, "every", "TIME", struct top_args, every,
+		     "time between two pages (default: 2s)"),
+	OPT_U64('n', "count", "N", struct top_args, count, "end after N pages"),
 	OPT_END,
 };
 _Static_assert(sizeof(struct top_args) <= CMD_ARGS_MAX, "grow CMD_ARGS_MAX");

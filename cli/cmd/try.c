@@ -34,7 +34,7 @@ static const struct opt try_opts[] = {
 	OPT_FLAG(0, "discard", struct try_args, discard, "ask nobody: discard"),
 	OPT_LIST(0, "check", "COMMAND", struct try_args, check,
 		 "before a promotion, run it on the merged tree; it must end with 0"),
-	OPT_LIST(0, "allow", "PATH", struct try_args, allow, "let the guard pass it"),
+	OPT_LIST(0, "allow", "PATH", struct try_args, allow, "let PATH pass the guard"),
 	OPT_STR(0, "conflict", "HOW", struct try_args, conflict,
 		"stop (default), ours, theirs or markers"),
 	OPT_STR(0, "markers", "STYLE", struct try_args, markers,

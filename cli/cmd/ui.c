@@ -23,10 +23,10 @@ struct ui_args {
 
 static const struct opt ui_opts[] = {
 	OPT_STR(0, "listen", "ADDRESS:PORT", struct ui_args, listen,
-		"serve there; port 0 is any that is free"),
+		"serve there; port 0 picks a free port"),
 	OPT_STR(0, "socket", "PATH", struct ui_args, socket, "serve on a unix socket instead"),
 	OPT_STR(0, "token-file", "FILE", struct ui_args, token_file,
-		"the token is in FILE, or is put there"),
+		"read the token from FILE, or create it there"),
 	OPT_FLAG(0, "read-only", struct ui_args, read_only, "let the page change nothing"),
 	OPT_FLAG(0, "open", struct ui_args, open, "start a browser in any case"),
 	OPT_FLAG(0, "no-open", struct ui_args, no_open, "start no browser"),

@@ -8,7 +8,7 @@ struct umount_args {
 
 static const struct opt umount_opts[] = {
 	OPT_FLAG('f', "force", struct umount_args, force,
-		 "also if somebody uses it; programs in it get errors then"),
+		 "even if a program uses it; that program then gets errors"),
 	OPT_END,
 };
 _Static_assert(sizeof(struct umount_args) <= CMD_ARGS_MAX, "grow CMD_ARGS_MAX");

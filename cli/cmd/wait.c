@@ -8,9 +8,9 @@ struct wait_args {
 };
 
 static const struct opt wait_opts[] = {
-	OPT_FLAG(0, "any", struct wait_args, any, "until the first of them has ended"),
+	OPT_FLAG(0, "any", struct wait_args, any, "return when the first of them has ended"),
 	OPT_DURATION(0, "timeout", "TIME", struct wait_args, timeout,
-		     "wait no longer than that; the exit code is then 124"),
+		     "wait no longer than this; the exit code is then 124"),
 	OPT_END,
 };
 _Static_assert(sizeof(struct wait_args) <= CMD_ARGS_MAX, "grow CMD_ARGS_MAX");
@@ -97,9 +97,9 @@ const struct command cmd_wait = {
 	.opts = wait_opts,
 	.preset = preset,
 	.details =
-	    "Ends with the exit code of the run, or of the first in your list that failed: 143\n"
-	    "was cancelled, 137 was lost. 124 means that the time was up. You can wait for runs\n"
-	    "in other terminals too.\n",
+	    "Ends with the exit code of the run, or of the first in your list that failed; 143\n"
+	    "means that it was cancelled, 137 that it was lost, 124 that the time was up. You can\n"
+	    "wait for runs in other terminals too.\n",
 	.examples = "wait 3f9a\nwait --any 3f9a 81c0\nwait --timeout 30s --json 3f9a\n",
 	.run = wait_run,
 };

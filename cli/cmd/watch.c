@@ -19,7 +19,7 @@ static const struct opt watch_opts[] = {
 	OPT_STR(0, "detail", "TEXT", struct watch_args, detail,
 		"fire: give the action SNAPCOW_TRIGGER_DETAIL"),
 	OPT_STR(0, "listen", "ADDRESS:PORT", struct watch_args, listen,
-		"hook: take calls there; port 0 is any that is free"),
+		"hook: listen there; port 0 picks a free port"),
 	OPT_STR(0, "token-file", "FILE", struct watch_args, token_file,
 		"hook: read the token from FILE, or create it there"),
 	OPT_END,

@@ -11,6 +11,6 @@ const struct opt global_opts[] = {
 	OPT_STR(0, "color", "auto|always|never", struct global_args, color,
 		"use colour (auto: on a terminal, unless NO_COLOR is set)"),
 	OPT_FLAG('h', "help", struct global_args, help, "say how a command is used"),
-	OPT_FLAG(0, "version", struct global_args, version, "the same as the command version"),
+	OPT_FLAG(0, "version", struct global_args, version, "the same as the command `version`"),
 	OPT_END,
 };
