@@ -223,6 +223,15 @@ int sys_exchange(int dirfd, const char *name, int other_dirfd, const char *other
 }
 
 /* sync(2) only begins it; what has to come first on the disk is then waited for. */
+int sys_copy_range(int from, int to, off_t off, off_t len)
+{
+	(void)from;
+	(void)to;
+	(void)off;
+	(void)len;
+	return -ENOTSUP;
+}
+
 int sys_sync_all(int fd)
 {
 	sync();

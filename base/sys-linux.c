@@ -26,6 +26,7 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "base/lock.h"
 
 /* What is copied from there, by us or a library, would be in a core file all the same. */
 static void forbid_core(void)
@@ -310,6 +311,23 @@ int sys_exchange(int dirfd, const char *name, int other_dirfd, const char *other
 	return rename_with(dirfd, name, other_dirfd, other_name, RENAME_EXCHANGE);
 }
 
+int sys_copy_range(int from, int to, off_t off, off_t len)
+{
+	off_t in = off, out = off;
+	ssize_t n = 1;
+
+	while (n > 0 && in < off + len) {
+		n = copy_file_range(from, &in, to, &out, (size_t)(off + len - in), 0);
+		if (n < 0 && errno == EINTR)
+			n = 1;
+	}
+	if (n >= 0)
+		return 0;
+	if (errno == EXDEV || errno == EINVAL || errno == ENOSYS || errno == EPERM)
+		return -ENOTSUP;
+	return errno == EOPNOTSUPP ? -ENOTSUP : -errno;
+}
+
 int sys_sync_all(int fd)
 {
 	return syncfs(fd) < 0 ? -errno : 0;
@@ -334,13 +352,25 @@ uint64_t sys_boot_ms(void)
 	return clock_ns(CLOCK_BOOTTIME) / 1000000;
 }
 
-void sys_boot_id(char *ret, size_t size)
+static void read_boot_id(char *ret, size_t size)
 {
 	AUTO_CLOSE int fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
 	ssize_t n = fd < 0 ? -1 : read(fd, ret, size - 1);
 
 	ret[n > 0 ? n : 0] = '\0';
 	ret[strcspn(ret, "\n")] = '\0';
+}
+
+/* Read once: a process that has no descriptor left later knows it all the same. */
+void sys_boot_id(char *ret, size_t size)
+{
+	static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+	static char known[64];
+	LOCKED(&lock);
+
+	if (!known[0])
+		read_boot_id(known, sizeof(known));
+	snprintf(ret, size, "%s", known);
 }
 
 #define CONNECT_S 60 /* that a server may take to accept */

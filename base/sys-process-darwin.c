@@ -50,6 +50,12 @@ void sys_name_process(const char *name)
 	pthread_setname_np(name);
 }
 
+int sys_leave_mounts(const char *dir)
+{
+	(void)dir;
+	return -ENOTSUP;
+}
+
 void sys_lower_priority(void)
 {
 	pthread_set_qos_class_self_np(QOS_CLASS_UTILITY, 0);

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -59,6 +60,9 @@ void sys_wait_process(pid_t pid, int ms)
 
 	if (fd >= 0)
 		poll(&p, 1, ms);
+	else if (errno !=
+		 ESRCH) /* no descriptor is left: callers ask again, and not without a pause */
+		poll(NULL, 0, ms < 10 ? ms : 10);
 }
 
 /* What the system tells of a task in a file of that name; terminated. */
@@ -282,6 +286,19 @@ void sys_end_with(pid_t parent)
 void sys_name_process(const char *name)
 {
 	IGNORE_RESULT(prctl(PR_SET_NAME, name), "a name is for people only");
+}
+
+int sys_leave_mounts(const char *dir)
+{
+	/* In a user namespace of our own, so that nothing that is done here reaches the one before. */
+	if (unshare(CLONE_NEWUSER | CLONE_NEWNS) < 0 ||
+	    mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0 ||
+	    mount("none", dir, "tmpfs", 0, "size=4k") < 0 || chdir(dir) < 0)
+		return -errno;
+	/* The old root ends up on top of the new one, and is the one that "." unmounts. */
+	if (syscall(SYS_pivot_root, ".", ".") < 0 || umount2(".", MNT_DETACH) < 0)
+		return -errno;
+	return chdir("/") < 0 ? -errno : 0;
 }
 
 /* As sched_setattr(2) has it; <linux/sched/types.h> and <sched.h> exclude each other. */

@@ -111,6 +111,12 @@ NODISCARD int sys_remove_xattr(int fd, const char *name);
 NODISCARD int sys_rename_new(int dirfd, const char *name, int new_dirfd, const char *new_name);
 NODISCARD int sys_exchange(int dirfd, const char *name, int other_dirfd, const char *other_name);
 
+/*
+ * Copy bytes of a file to the same place in another without reading them, or by sharing what is stored;
+ * fewer if the file ends.  -ENOTSUP if that cannot be done between these two, with some of it copied perhaps.
+ */
+NODISCARD int sys_copy_range(int from, int to, off_t off, off_t len);
+
 /* Make all durable that was written to the file system of an open file. */
 NODISCARD int sys_sync_all(int fd);
 
@@ -222,6 +228,13 @@ bool sys_task_is_root(pid_t id);
 void sys_end_with(pid_t parent);
 
 void sys_name_process(const char *name);
+
+/*
+ * The calling process, of one thread, goes where nothing of what others have mounted is mounted.  Its
+ * descriptors stay good, paths do not.  `dir` is a directory, which nobody else sees changed.  A negative
+ * errno where the system does not let it; it must end then.
+ */
+NODISCARD int sys_leave_mounts(const char *dir);
 
 /* This thread's work can wait when others want the processor. */
 void sys_lower_priority(void);
