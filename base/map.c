@@ -172,7 +172,8 @@ static int rehash(struct map *m)
 
 void *map_get(const struct map *m, const void *key)
 {
-	struct map_slot *s = find_slot(m, finish(m->hash(key)), key);
+	/* Many maps are empty, and then no key need be hashed. */
+	struct map_slot *s = m->n == 0 ? NULL : find_slot(m, finish(m->hash(key)), key);
 
 	return s ? s->value : NULL;
 }
