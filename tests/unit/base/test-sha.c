@@ -1,7 +1,8 @@
-/* SHA-1 and SHA-256, by the same texts. */
+/* SHA-1 and SHA-256, by the same texts; many SHA-256 at once, by what they are one by one. */
 #include "base/hex.h"
 #include "base/md5.h"
 #include "base/sha1.h"
+#include "base/sha256-many-i.h"
 #include "base/sha256.h"
 #include "tests/lib/test.h"
 
@@ -145,6 +146,86 @@ TEST(texts_around_the_length_of_a_block_are_padded_right)
 
 	for (size_t i = 0; i < ARRAY_LEN(cases); i++)
 		check_digests("a", 1, cases[i].len, cases[i].sha1, cases[i].sha256);
+}
+
+/* --- many at once ------------------------------------------------------------------------- */
+
+#define JOBS_MAX 300
+
+struct many {
+	struct sha256_job jobs[JOBS_MAX];
+	uint8_t digests[JOBS_MAX][SHA256_SIZE];
+	size_t len[JOBS_MAX];
+};
+
+static uint8_t many_bytes[1 << 17];
+
+/* A job of each length, at another place of the bytes each. */
+static void fill_jobs(struct many *m, size_t n)
+{
+	memset(m->digests, 0, sizeof(m->digests));
+	for (size_t i = 0; i < n; i++)
+		m->jobs[i] = (struct sha256_job){ many_bytes + i * 7, m->len[i], m->digests[i] };
+}
+
+static void check_jobs(const struct many *m, size_t n)
+{
+	uint8_t want[SHA256_SIZE];
+
+	for (size_t i = 0; i < n; i++) {
+		sha256_of(many_bytes + i * 7, m->len[i], want);
+		CHECK(memcmp(want, m->digests[i], sizeof(want)) == 0);
+	}
+}
+
+/* By every way that this processor has. */
+static void check_many(struct many *m, size_t n)
+{
+	for (int way = 0; way < N_SHA256_WAYS; way++) {
+		fill_jobs(m, n);
+		if (sha256_many_by((enum sha256_way)way, m->jobs, n))
+			check_jobs(m, n);
+	}
+	fill_jobs(m, n);
+	sha256_many(m->jobs, n);
+	check_jobs(m, n);
+}
+
+static void fill_bytes(void)
+{
+	uint32_t x = 1;
+
+	for (size_t i = 0; i < sizeof(many_bytes); i++) {
+		x = x * 1664525 + 1013904223;
+		many_bytes[i] = (uint8_t)(x >> 24);
+	}
+}
+
+/* Lanes end at different times, in every order. */
+TEST(many_at_once_have_the_digests_that_they_have_alone)
+{
+	static struct many m;
+
+	fill_bytes();
+	for (size_t n = 0; n <= 40; n++) {
+		for (size_t i = 0; i < n; i++)
+			m.len[i] = many_bytes[n * 41 + i];
+		check_many(&m, n);
+	}
+	for (size_t i = 0; i < JOBS_MAX; i++)
+		m.len[i] = i;
+	check_many(&m, JOBS_MAX);
+}
+
+TEST(a_long_one_among_many_has_its_digest)
+{
+	static struct many m;
+
+	fill_bytes();
+	for (size_t i = 0; i < 20; i++)
+		m.len[i] = i % 7 == 3 ? 100000 - i : i * 64;
+	check_many(&m, 20);
+	check_many(&m, 1);
 }
 
 TEST_MAIN("sha")
