@@ -116,6 +116,11 @@ uint64_t object_row_sum(int64_t seq, enum object_kind kind, const struct object_
 	return XXH3_64bits_withSeed(packed, len, XXH3_64bits(head, sizeof(head)));
 }
 
+uint64_t object_bytes_sum(const void *bytes, size_t len)
+{
+	return XXH3_64bits(bytes, len);
+}
+
 int codec_new(struct codec **ret, struct err *err)
 {
 	CLEANUP(codec_free_p) struct codec *c = calloc(1, sizeof(*c));

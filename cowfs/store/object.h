@@ -81,6 +81,9 @@ uint64_t object_name_hash(const struct object_key *key, const void *name, size_t
 uint64_t object_row_sum(int64_t seq, enum object_kind kind, const struct object_id *id,
 			const void *packed, size_t len);
 
+/* Checksum of any bytes, against damage and not against people. */
+uint64_t object_bytes_sum(const void *bytes, size_t len);
+
 /* Compression contexts, dear to make and cheap to keep.  One per thread at a time. */
 struct codec;
 

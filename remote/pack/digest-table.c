@@ -6,78 +6,80 @@
 
 #include "base/le.h"
 #include "base/sys.h"
-
-#define CAP_MIN 64
+#include "base/vec.h"
 
 void digest_table_done(struct digest_table *t)
 {
-	free(t->slots);
+	free(t->list);
+	slots_done(&t->slots);
 	*t = (struct digest_table){ 0 };
 }
 
-static size_t place_of(const struct digest_table *t, uint32_t kind, const struct digest *d)
+/*
+ * Each word times a random number of its own: whichever two keys somebody chose, hardly any seed gives
+ * them one hash.  What follows spreads keys that are steps of one width apart.
+ */
+static uint32_t hash_of(const struct digest_table *t, uint32_t kind, const struct digest *d)
 {
-	uint64_t h = (le64_load(d->b) ^ t->seed) * 0x9e3779b97f4a7c15u;
+	const size_t words = DIGEST_TABLE_WORDS - 1;
+	uint64_t h = t->seed[words] * kind;
 
+	for (size_t i = 0; i < words; i++)
+		h += t->seed[i] * le32_load(d->b + i * sizeof(uint32_t));
 	h ^= h >> 32;
-	h = (h + le64_load(d->b + 8) + kind) * 0xd6e8feb86659fd93u;
-	return (size_t)(h >> 20) & (t->cap - 1);
+	return (uint32_t)(h * 0xd6e8feb86659fd93u >> 32);
 }
 
-/* The slot that has the key, or the free one where it belongs. */
-static struct digest_slot *slot_of(const struct digest_table *t, uint32_t kind,
-				   const struct digest *d)
+static struct digest_entry *find(const struct digest_table *t, uint32_t hash, uint32_t kind,
+				 const struct digest *d)
 {
-	size_t at = place_of(t, kind, d);
+	size_t at = hash, i;
 
-	for (;; at = (at + 1) & (t->cap - 1)) {
-		struct digest_slot *slot = &t->slots[at];
-
-		if (slot->kind == 0 || (slot->kind == kind && digest_equal(&slot->digest, d)))
-			return slot;
-	}
+	while ((i = slots_next(&t->slots, hash, &at)) != SLOTS_NONE)
+		if (t->list[i].kind == kind && digest_equal(&t->list[i].digest, d))
+			return &t->list[i];
+	return NULL;
 }
 
 uint64_t *digest_table_find(const struct digest_table *t, uint32_t kind, const struct digest *d)
 {
-	struct digest_slot *slot;
+	struct digest_entry *e = t->n > 0 ? find(t, hash_of(t, kind, d), kind, d) : NULL;
 
-	if (t->n == 0)
-		return NULL;
-	slot = slot_of(t, kind, d);
-	return slot->kind ? &slot->value : NULL;
+	return e ? &e->value : NULL;
 }
 
-static int grow(struct digest_table *t)
+int digest_table_reserve(struct digest_table *t, size_t more)
 {
-	struct digest_table more = { .cap = t->cap ? 2 * t->cap : CAP_MIN, .seed = t->seed };
-	size_t i;
+	const size_t least = t->n + more, grown = t->cap + t->cap / 4;
+	void *list;
 
-	if (t->cap == 0 && sys_random(&more.seed, sizeof(more.seed)) < 0)
+	if (!t->seeded && sys_random(t->seed, sizeof(t->seed)) < 0)
 		return -EIO;
-	more.slots = calloc(more.cap, sizeof(*more.slots));
-	if (!more.slots)
+	t->seeded = true;
+	if (slots_reserve(&t->slots, least) < 0)
 		return -ENOMEM;
-	for (i = 0; i < t->cap; i++)
-		if (t->slots[i].kind)
-			*slot_of(&more, t->slots[i].kind, &t->slots[i].digest) = t->slots[i];
-	more.n = t->n;
-	free(t->slots);
-	*t = more;
+	if (least <= t->cap)
+		return 0;
+	list = reallocarray(t->list, least > grown ? least : grown, sizeof(*t->list));
+	if (!list)
+		return -ENOMEM;
+	t->list = list;
+	t->cap = least > grown ? least : grown;
 	return 0;
 }
 
 int digest_table_add(struct digest_table *t, uint32_t kind, const struct digest *d, uint64_t value)
 {
-	struct digest_slot *slot;
-	int r = t->cap == 0 || t->n >= t->cap / 4 * 3 ? grow(t) : 0;
+	uint32_t hash;
+	int r = t->n == 0 ? digest_table_reserve(t, 16) : 0;
 
 	if (r < 0)
 		return r;
-	slot = slot_of(t, kind, d);
-	if (slot->kind)
+	hash = hash_of(t, kind, d);
+	if (find(t, hash, kind, d))
 		return 1;
-	*slot = (struct digest_slot){ .digest = *d, .kind = kind, .value = value };
-	t->n++;
+	if (!VEC_ROOM(t->list, t->n, t->cap) || slots_add(&t->slots, hash, t->n) < 0)
+		return -ENOMEM;
+	t->list[t->n++] = (struct digest_entry){ .digest = *d, .kind = kind, .value = value };
 	return 0;
 }

@@ -1,28 +1,37 @@
 /*
  * digest-table.h - a number for each object that is known by its SHA-256.
  *
- * Slots in one array, so that a million entries cost no million allocations.  Digests may be claims of
- * a stranger: where they land depends on a random seed.
+ * Entries in one array, so that a million of them cost no million allocations.  Digests may be claims of
+ * a stranger, so where they land depends on a random seed, and on all of their bytes.
  */
 #pragma once
 
 #include "cowfs/store/object.h"
 #include "remote/pack/digest.h"
+#include "remote/pack/slots.h"
 
-struct digest_slot {
+struct digest_entry {
 	struct digest digest;
-	uint32_t kind; /* enum object_kind, or the caller's own; 0: the slot is free */
+	uint32_t kind; /* enum object_kind, or the caller's own */
 	uint64_t value;
 };
 
+#define DIGEST_TABLE_WORDS \
+	(SHA256_SIZE / sizeof(uint32_t) + 1) /* of a key: its digest and its kind */
+
 struct digest_table {
-	struct digest_slot *slots; /* owned */
-	size_t n, cap;             /* cap: 0 or a power of two */
-	uint64_t seed;
+	struct digest_entry *list; /* owned; in the order in which they came */
+	size_t n, cap;
+	struct slots slots;
+	uint64_t seed[DIGEST_TABLE_WORDS];
+	bool seeded;
 };
 
 /* Begins as { 0 }. */
 void digest_table_done(struct digest_table *t);
+
+/* Make room for so many more.  -ENOMEM. */
+NODISCARD int digest_table_reserve(struct digest_table *t, size_t more);
 
 /* Where its number is, borrowed until the next add; NULL: it is not there. */
 uint64_t *digest_table_find(const struct digest_table *t, uint32_t kind, const struct digest *d);

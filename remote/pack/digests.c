@@ -1,6 +1,6 @@
 /*
  * The file: "SNPD", u32 version, u64 count, then for each entry u8 kind, 16 bytes of id, 32 of digest;
- * last the SHA-256 of all that.
+ * last a checksum of all that.  In version 1 it was the SHA-256, which took longer than all the rest.
  */
 #include "remote/pack/digests.h"
 
@@ -16,129 +16,143 @@
 #include "base/path.h"
 
 #define MAGIC      "SNPD"
-#define VERSION    1
+#define VERSION    2
 #define HEAD_SIZE  16
 #define ENTRY_SIZE (1 + OBJECT_ID_SIZE + SHA256_SIZE)
+#define SUM_SIZE   8
 #define FILE_MAX   (HEAD_SIZE + DIGESTS_MAX * ENTRY_SIZE + SHA256_SIZE)
-#define CAP_MIN    1024
-
-struct digests_slot {
-	struct object_id id;
-	struct digest digest;
-	uint8_t kind; /* 0: free */
-	bool used;
-};
 
 void digests_done(struct digests *d)
 {
-	free(d->slots);
+	buf_done(&d->file);
+	buf_done(&d->used);
+	slots_done(&d->slots);
 	*d = (struct digests){ 0 };
 }
 
-static struct digests_slot *slot_of(const struct digests *d, uint8_t kind,
-				    const struct object_id *id)
+/* An id is a hash already. */
+static uint32_t hash_of(uint8_t kind, const struct object_id *id)
 {
-	size_t at = (size_t)(le64_load(id->b) + kind) & (d->cap - 1);
+	return le32_load(id->b) + kind;
+}
 
-	for (;; at = (at + 1) & (d->cap - 1)) {
-		struct digests_slot *slot = &d->slots[at];
+static uint8_t *entry_at(const struct digests *d, size_t i)
+{
+	return d->file.data + HEAD_SIZE + i * ENTRY_SIZE;
+}
 
-		if (slot->kind == 0 || (slot->kind == kind && object_id_equal(&slot->id, id)))
-			return slot;
+/* Its number; SLOTS_NONE: it is not there. */
+static size_t find(const struct digests *d, uint8_t kind, const struct object_id *id)
+{
+	const uint32_t hash = hash_of(kind, id);
+	size_t at = hash, i;
+
+	while ((i = slots_next(&d->slots, hash, &at)) != SLOTS_NONE) {
+		const uint8_t *e = entry_at(d, i);
+
+		if (e[0] == kind && memcmp(e + 1, id->b, sizeof(id->b)) == 0)
+			break;
 	}
-}
-
-static int resize(struct digests *d, size_t cap)
-{
-	struct digests more = { .cap = cap, .n = d->n, .changed = d->changed };
-
-	more.slots = calloc(cap, sizeof(*more.slots));
-	if (!more.slots)
-		return -ENOMEM;
-	for (size_t i = 0; i < d->cap; i++)
-		if (d->slots[i].kind)
-			*slot_of(&more, d->slots[i].kind, &d->slots[i].id) = d->slots[i];
-	free(d->slots);
-	*d = more;
-	return 0;
-}
-
-static struct digests_slot *add(struct digests *d, uint8_t kind, const struct object_id *id,
-				const struct digest *digest)
-{
-	struct digests_slot *slot;
-
-	if (d->cap == 0 || d->n >= d->cap / 2)
-		if (resize(d, d->cap ? 2 * d->cap : CAP_MIN) < 0)
-			return NULL;
-	slot = slot_of(d, kind, id);
-	if (!slot->kind)
-		d->n++;
-	slot->kind = kind;
-	slot->id = *id;
-	slot->digest = *digest;
-	return slot;
+	return i;
 }
 
 bool digests_find(struct digests *d, enum object_kind kind, const struct object_id *id,
 		  struct digest *ret)
 {
-	struct digests_slot *slot = d->n > 0 ? slot_of(d, (uint8_t)kind, id) : NULL;
+	const size_t i = find(d, (uint8_t)kind, id);
 
-	if (!slot || !slot->kind)
+	if (i == SLOTS_NONE)
 		return false;
-	slot->used = true;
-	*ret = slot->digest;
+	d->used.data[i] = 1;
+	memcpy(ret->b, entry_at(d, i) + 1 + sizeof(id->b), sizeof(ret->b));
 	return true;
+}
+
+static int begin(struct digests *d)
+{
+	if (buf_append(&d->file, MAGIC, 4) < 0 || buf_append_u32(&d->file, VERSION) < 0)
+		return -ENOMEM;
+	return buf_append_u64(&d->file, 0);
+}
+
+static int append(struct digests *d, uint8_t kind, const struct object_id *id,
+		  const struct digest *digest)
+{
+	uint8_t *e;
+
+	if (d->file.len == 0 && begin(d) < 0)
+		return -ENOMEM;
+	if (buf_reserve(&d->file, ENTRY_SIZE) < 0 || buf_reserve(&d->used, 1) < 0 ||
+	    slots_add(&d->slots, hash_of(kind, id), d->n) < 0)
+		return -ENOMEM;
+	IGNORE_RESULT(buf_append_u8(&d->used, 1), "there is room");
+	e = buf_extend(&d->file, ENTRY_SIZE);
+	e[0] = kind;
+	memcpy(e + 1, id->b, sizeof(id->b));
+	memcpy(e + 1 + sizeof(id->b), digest->b, sizeof(digest->b));
+	d->n++;
+	d->changed = true;
+	return 0;
 }
 
 int digests_add(struct digests *d, enum object_kind kind, const struct object_id *id,
 		const struct digest *digest)
 {
-	struct digests_slot *slot = add(d, (uint8_t)kind, id, digest);
+	const size_t i = find(d, (uint8_t)kind, id);
+	uint8_t *have;
 
-	if (!slot)
-		return -ENOMEM;
-	slot->used = true;
-	d->changed = true;
+	if (i == SLOTS_NONE)
+		return append(d, (uint8_t)kind, id, digest);
+	have = entry_at(d, i) + 1 + sizeof(id->b);
+	d->used.data[i] = 1;
+	d->changed |= memcmp(have, digest->b, sizeof(digest->b)) != 0;
+	memcpy(have, digest->b, sizeof(digest->b));
 	return 0;
 }
 
 /* --- the file ----------------------------------------------------------------------------- */
 
-static bool is_whole(const struct buf *file)
+static bool sum_fits(const struct buf *file, size_t sum_size)
 {
+	const size_t len = file->len - sum_size;
 	struct digest have;
 
-	if (file->len < HEAD_SIZE + SHA256_SIZE || memcmp(file->data, MAGIC, 4) != 0 ||
-	    le32_load(file->data + 4) != VERSION)
-		return false;
-	if ((file->len - HEAD_SIZE - SHA256_SIZE) / ENTRY_SIZE != le64_load(file->data + 8) ||
-	    (file->len - HEAD_SIZE - SHA256_SIZE) % ENTRY_SIZE != 0)
-		return false;
-	have = digest_of(file->data, file->len - SHA256_SIZE);
-	return memcmp(have.b, file->data + file->len - SHA256_SIZE, SHA256_SIZE) == 0;
+	if (sum_size == SUM_SIZE)
+		return object_bytes_sum(file->data, len) == le64_load(file->data + len);
+	have = digest_of(file->data, len);
+	return memcmp(have.b, file->data + len, sizeof(have.b)) == 0;
 }
 
-static int enter(struct digests *d, const struct buf *file)
+static bool is_whole(const struct buf *file)
 {
-	const uint64_t n = le64_load(file->data + 8);
-	const uint8_t *at = file->data + HEAD_SIZE;
-	size_t cap = CAP_MIN;
+	size_t sum_size, entries;
 
-	while (cap / 2 <= n)
-		cap *= 2;
-	if (resize(d, cap) < 0)
+	if (file->len < HEAD_SIZE + SHA256_SIZE || memcmp(file->data, MAGIC, 4) != 0)
+		return false;
+	if (le32_load(file->data + 4) != VERSION && le32_load(file->data + 4) != 1)
+		return false;
+	sum_size = le32_load(file->data + 4) == VERSION ? SUM_SIZE : SHA256_SIZE;
+	entries = file->len - HEAD_SIZE - sum_size;
+	return entries % ENTRY_SIZE == 0 && entries / ENTRY_SIZE == le64_load(file->data + 8) &&
+	       sum_fits(file, sum_size);
+}
+
+/* Take a file that is whole. */
+static int enter(struct digests *d, struct buf *file)
+{
+	const size_t n = le64_load(file->data + 8);
+
+	if (slots_reserve(&d->slots, n) < 0 || buf_append_zero(&d->used, n) < 0)
 		return -ENOMEM;
-	for (uint64_t i = 0; i < n; i++, at += ENTRY_SIZE) {
+	buf_swap(&d->file, file);
+	d->file.len = HEAD_SIZE + n * ENTRY_SIZE;
+	le32_store(d->file.data + 4, VERSION);
+	for (d->n = 0; d->n < n; d->n++) {
+		const uint8_t *e = entry_at(d, d->n);
 		struct object_id id;
-		struct digest digest;
 
-		memcpy(id.b, at + 1, sizeof(id.b));
-		memcpy(digest.b, at + 1 + sizeof(id.b), sizeof(digest.b));
-		if (at[0] == 0 || at[0] > OBJECT_KINDS)
-			continue;
-		if (!add(d, at[0], &id, &digest))
+		memcpy(id.b, e + 1, sizeof(id.b));
+		if (slots_add(&d->slots, hash_of(e[0], &id), d->n) < 0)
 			return -ENOMEM;
 	}
 	return 0;
@@ -161,44 +175,42 @@ int digests_load(struct digests *d, const char *dir, struct err *err)
 	return enter(d, &file) < 0 ? err_nomem(err) : 0;
 }
 
-static int append_entry(struct buf *out, const struct digests_slot *slot)
+/* Only what was used. */
+static int drop_unused(struct digests *d, struct digests *ret)
 {
-	uint8_t entry[ENTRY_SIZE];
+	for (size_t i = 0; i < d->n && ret->n < DIGESTS_MAX; i++) {
+		const uint8_t *e = entry_at(d, i);
+		struct object_id id;
+		struct digest digest;
 
-	entry[0] = slot->kind;
-	memcpy(entry + 1, slot->id.b, sizeof(slot->id.b));
-	memcpy(entry + 1 + sizeof(slot->id.b), slot->digest.b, sizeof(slot->digest.b));
-	return buf_append(out, entry, sizeof(entry));
+		if (!d->used.data[i])
+			continue;
+		memcpy(id.b, e + 1, sizeof(id.b));
+		memcpy(digest.b, e + 1 + sizeof(id.b), sizeof(digest.b));
+		if (append(ret, e[0], &id, &digest) < 0)
+			return -ENOMEM;
+	}
+	return 0;
 }
 
-static int encode(const struct digests *d, struct buf *out)
+static int write_file(struct digests *d, int dir, struct err *err)
 {
-	const bool all = d->n <= DIGESTS_MAX;
-	struct digest sum;
-	uint64_t n = 0;
 	int r;
 
-	r = buf_append(out, MAGIC, 4);
-	if (r == 0)
-		r = buf_append_u32(out, VERSION);
-	if (r == 0)
-		r = buf_append_u64(out, 0);
-	for (size_t i = 0; r == 0 && i < d->cap && n < DIGESTS_MAX; i++) {
-		if (!d->slots[i].kind || !(all || d->slots[i].used))
-			continue;
-		r = append_entry(out, &d->slots[i]);
-		n++;
-	}
+	if (d->file.len == 0 && begin(d) < 0)
+		return err_nomem(err);
+	le64_store(d->file.data + 8, d->n);
+	r = buf_append_u64(&d->file, object_bytes_sum(d->file.data, d->file.len));
 	if (r < 0)
-		return r;
-	le64_store(out->data + 8, n);
-	sum = digest_of(out->data, out->len);
-	return buf_append(out, sum.b, sizeof(sum.b));
+		return err_nomem(err);
+	r = fdio_swap_file(dir, DIGESTS_FILE, d->file.data, d->file.len, 0600, err);
+	d->file.len -= SUM_SIZE;
+	return r;
 }
 
-int digests_save(const struct digests *d, const char *dir, struct err *err)
+int digests_save(struct digests *d, const char *dir, struct err *err)
 {
-	CLEANUP(buf_done) struct buf file = BUF_INIT;
+	CLEANUP(digests_done) struct digests fewer = { 0 };
 	AUTO_CLOSE int fd = -1;
 
 	if (!d->changed)
@@ -208,7 +220,7 @@ int digests_save(const struct digests *d, const char *dir, struct err *err)
 	fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (fd < 0)
 		return err_sys(err, "opening '%s'", dir);
-	if (encode(d, &file) < 0)
-		return err_nomem(err);
-	return fdio_swap_file(fd, DIGESTS_FILE, file.data, file.len, 0600, err);
+	if (d->n <= DIGESTS_MAX)
+		return write_file(d, fd, err);
+	return drop_unused(d, &fewer) < 0 ? err_nomem(err) : write_file(&fewer, fd, err);
 }

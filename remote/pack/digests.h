@@ -6,19 +6,21 @@
  */
 #pragma once
 
+#include "base/buf.h"
 #include "base/err.h"
 #include "cowfs/store/object.h"
 #include "remote/pack/digest.h"
+#include "remote/pack/slots.h"
 
 #define DIGESTS_DIR  "remote"  /* in the store's directory */
 #define DIGESTS_FILE "digests" /* in that */
 #define DIGESTS_MAX  ((size_t)2 << 20)
 
-struct digests_slot;
-
 struct digests {
-	struct digests_slot *slots; /* owned */
-	size_t n, cap;
+	struct buf file; /* as it is written, without its end; empty: nothing was added yet */
+	struct buf used; /* for each entry a byte: 1 if it was asked for or added */
+	struct slots slots;
+	size_t n;
 	bool changed;
 };
 
@@ -28,7 +30,7 @@ void digests_done(struct digests *d);
 /* What an earlier digests_save() left in this directory; none if it cannot be read.  -ENOMEM. */
 NODISCARD int digests_load(struct digests *d, const char *dir, struct err *err);
 /* Beyond DIGESTS_MAX entries only those stay that were used since the load. */
-NODISCARD int digests_save(const struct digests *d, const char *dir, struct err *err);
+NODISCARD int digests_save(struct digests *d, const char *dir, struct err *err);
 
 bool digests_find(struct digests *d, enum object_kind kind, const struct object_id *id,
 		  struct digest *ret);

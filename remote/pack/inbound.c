@@ -486,8 +486,8 @@ static int bring_links(struct inbound *in, const struct root_parts *parts, const
 			       &links, err);
 	if (r < 0)
 		return r;
-	for (at = 0; at < in->links.cap; at++)
-		if (in->links.slots[at].kind && in->links.slots[at].value > 0)
+	for (at = 0; at < in->links.n; at++)
+		if (in->links.list[at].value > 0)
 			return err_set(err, -EBADMSG, "a hard link in a pack leads nowhere");
 	root->links = links.id;
 	root->in_links = links.below;

@@ -198,6 +198,8 @@ static int enter_objects(struct pack_set *s, const uint8_t *index, struct err *e
 	const struct pack *p = &s->packs[s->n - 1];
 	const uint8_t *at = index + PACK_INDEX_HEAD + (size_t)p->n_frames * PACK_INDEX_FRAME;
 
+	if (digest_table_reserve(&s->where, p->n_objects) < 0)
+		return err_nomem(err);
 	for (uint32_t i = 0; i < p->n_objects; i++, at += PACK_INDEX_OBJECT) {
 		const uint32_t kind = le32_load(at + sizeof(struct digest)) >> 24;
 		const uint64_t value = (uint64_t)(s->n - 1) << 32 | i;

@@ -24,14 +24,12 @@ static void get_all(struct pack_set *s)
 {
 	struct buf out = BUF_INIT;
 
-	for (size_t i = 0; i < s->where.cap; i++) {
-		const struct digest_slot *slot = &s->where.slots[i];
+	for (size_t i = 0; i < s->where.n; i++) {
+		const struct digest_entry *slot = &s->where.list[i];
 		struct err err = { 0 };
 		struct digest have;
 		int r;
 
-		if (!slot->kind)
-			continue;
 		r = pack_set_get(s, (enum object_kind)slot->kind, &slot->digest, &out, &err);
 		check_code(r, &err);
 		if (r < 0)
