@@ -25,7 +25,8 @@
 #include "engine/host/promises-i.h"
 #include "remote/pack/inbound.h"
 
-#define PACKS_MAX 4096
+#define PACKS_MAX     4096
+#define STEPS_BETWEEN 64 /* two looks whether the client still waits */
 
 struct receiving {
 	struct task *task;
@@ -40,6 +41,7 @@ struct receiving {
 	struct inbound_result got;
 	struct snapshot base;     /* that is like it; all zero: none */
 	struct snapshot snapshot; /* its strings are borrowed */
+	uint64_t steps;
 };
 
 static void receiving_done(struct receiving *r)
@@ -150,7 +152,8 @@ static int on_step(void *ctx, uint64_t objects, uint64_t bytes, struct err *err)
 
 	if (watch->fn)
 		watch->fn(&p, watch->ctx);
-	return task_wanted(v->task, err);
+	/* A system call for each of many small directories would cost as much as reading them. */
+	return v->steps++ % STEPS_BETWEEN == 0 ? task_wanted(v->task, err) : 0;
 }
 
 /* The root of a snapshot that is like it, held until the batch ends; NULL: there is none. */

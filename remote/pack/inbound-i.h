@@ -53,6 +53,12 @@ NODISCARD int inbound_promise(struct inbound *in, const struct portable_entry *p
 NODISCARD int inbound_xattrs(struct inbound *in, const struct digest *d, struct object_id *ret,
 			     struct err *err);
 
+/*
+ * Bring all chunks of a tree that are in packs which are here, by several threads, and note them
+ * (inbound-ahead.c).  Nothing is shared with a base.
+ */
+NODISCARD int inbound_ahead(struct inbound *in, const struct digest *root, struct err *err);
+
 /* Leaves of a large directory that were made from the base (inbound-regrow.c).  Begins as { 0 }. */
 struct regrown_leaf {
 	struct digest digest;

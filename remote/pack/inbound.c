@@ -16,25 +16,6 @@
 
 #define HELD_MAX ((size_t)128 << 20)
 
-int inbound_note(struct inbound *in, uint32_t kind, const struct digest *d,
-		 const struct brought *what, struct err *err)
-{
-	if (!VEC_ROOM(in->brought, in->n, in->cap))
-		return err_nomem(err);
-	in->brought[in->n] = *what;
-	if (digest_table_add(&in->seen, kind, d, in->n) < 0)
-		return err_nomem(err);
-	in->n++;
-	return 0;
-}
-
-const struct brought *inbound_seen(const struct inbound *in, uint32_t kind, const struct digest *d)
-{
-	const uint64_t *at = digest_table_find(&in->seen, kind, d);
-
-	return at ? &in->brought[*at] : NULL;
-}
-
 int inbound_get(struct inbound *in, enum object_kind kind, const struct digest *d, struct buf *out,
 		struct err *err)
 {
@@ -509,6 +490,9 @@ static int bring_root(struct inbound *in, const struct digest *digest, struct in
 			return r;
 	}
 	r = read_root(in, digest, &bytes, &parts, err);
+	/* With a base little comes; without the bytes nothing does. */
+	if (r == 0 && !base_id && !in->options->promise)
+		r = inbound_ahead(in, digest, err);
 	if (r < 0)
 		return r;
 	top = bring_top(in, &parts, base_id ? &base : NULL, &root, err);

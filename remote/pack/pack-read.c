@@ -6,14 +6,22 @@
 
 #include "base/fdio.h"
 #include "base/le.h"
+#include "base/sha256-many.h"
 #include "base/vec.h"
 #include "remote/pack/pack-i.h"
 #include "remote/pack/pack.h"
 
-#define CACHE_FRAMES 24 /* unpacked ones that are kept, each of half a MiB as a rule */
+#define CACHE_FRAMES  24 /* unpacked ones that are kept, each of half a MiB as a rule */
+#define CACHE_DIGESTS ((uint32_t)16 << 10) /* of one of them; a stranger's may have many more */
+
+struct pack_opener {
+	struct buf packed; /* room */
+	ZSTD_DCtx *zstd;
+};
 
 struct cached {
 	struct buf raw;
+	struct buf digests; /* of its objects, one behind the other; empty: none was computed */
 	size_t pack;
 	uint32_t frame;
 	uint64_t used; /* when, by `clock`; 0: never */
@@ -21,8 +29,8 @@ struct cached {
 
 struct pack_cache {
 	struct cached list[CACHE_FRAMES];
-	struct buf packed; /* room */
-	ZSTD_DCtx *zstd;
+	struct pack_opener *opener;
+	struct buf jobs; /* room */
 	uint64_t clock;
 };
 
@@ -30,10 +38,12 @@ static void cache_free(struct pack_cache *c)
 {
 	if (!c)
 		return;
-	for (size_t i = 0; i < CACHE_FRAMES; i++)
+	for (size_t i = 0; i < CACHE_FRAMES; i++) {
 		buf_done(&c->list[i].raw);
-	buf_done(&c->packed);
-	ZSTD_freeDCtx(c->zstd);
+		buf_done(&c->list[i].digests);
+	}
+	pack_opener_free(c->opener);
+	buf_done(&c->jobs);
 	free(c);
 }
 
@@ -138,9 +148,12 @@ static int read_frames(struct pack *p, const uint8_t *at, struct err *err)
 	for (uint32_t i = 0; i < p->n_frames; i++, at += PACK_INDEX_FRAME) {
 		struct pack_frame *f = &p->frames[i];
 
-		*f = (struct pack_frame){ end, le32_load(at), le32_load(at + 4) };
+		*f = (struct pack_frame){ .at = end,
+					  .packed = le32_load(at),
+					  .raw = le32_load(at + 4) };
+		/* A longer one holds something else, which every thread that unpacks would read. */
 		if (f->raw == 0 || f->raw > PACK_FRAME_MAX || f->packed == 0 ||
-		    f->packed > p->size - end)
+		    f->packed > ZSTD_compressBound(f->raw) || f->packed > p->size - end)
 			return bad_index(err, "a frame has an impossible length");
 		end += f->packed;
 	}
@@ -161,6 +174,8 @@ static int read_objects(struct pack *p, const uint8_t *at, struct err *err)
 			return bad_index(err, "an object has an impossible kind or length");
 		if (frame >= p->n_frames || len > p->frames[frame].raw - in)
 			return bad_index(err, "an object lies across frames");
+		if (in == 0)
+			p->frames[frame].first = i;
 		p->objects[i] = (struct pack_object){ frame, in, len };
 		in += len;
 		if (in == p->frames[frame].raw) {
@@ -218,17 +233,22 @@ static int enter_objects(struct pack_set *s, const uint8_t *index, struct err *e
 	return 0;
 }
 
+static int make_cache(struct pack_set *s, struct err *err)
+{
+	if (!s->cache)
+		s->cache = calloc(1, sizeof(*s->cache));
+	if (!s->cache)
+		return err_nomem(err);
+	return s->cache->opener ? 0 : pack_opener_new(&s->cache->opener, err);
+}
+
 int pack_set_add(struct pack_set *s, const void *index, size_t len, int fd, struct err *err)
 {
 	struct pack p = { .fd = fd };
-	int r;
+	int r = make_cache(s, err);
 
-	if (!s->cache) {
-		s->cache = calloc(1, sizeof(*s->cache));
-		if (s->cache)
-			s->cache->zstd = ZSTD_createDCtx();
-	}
-	r = s->cache && s->cache->zstd ? read_index(&p, index, len, err) : err_nomem(err);
+	if (r == 0)
+		r = read_index(&p, index, len, err);
 	if (r == 0 && !VEC_ROOM(s->packs, s->n, s->cap))
 		r = err_nomem(err);
 	if (r < 0) {
@@ -271,26 +291,79 @@ bool pack_set_has(const struct pack_set *s, enum object_kind kind, const struct 
 
 /* --- objects ------------------------------------------------------------------------------ */
 
-static int unpack(struct pack_cache *c, const struct pack *p, const struct pack_frame *f,
-		  struct buf *out, struct err *err)
+int pack_opener_new(struct pack_opener **ret, struct err *err)
 {
+	struct pack_opener *o = calloc(1, sizeof(*o));
+
+	if (!o)
+		return err_nomem(err);
+	o->zstd = ZSTD_createDCtx();
+	if (!o->zstd) {
+		free(o);
+		return err_nomem(err);
+	}
+	*ret = o;
+	return 0;
+}
+
+void pack_opener_free(struct pack_opener *o)
+{
+	if (!o)
+		return;
+	buf_done(&o->packed);
+	ZSTD_freeDCtx(o->zstd);
+	free(o);
+}
+
+int pack_open_frame(struct pack_opener *o, const struct pack *p, uint32_t frame, struct buf *out,
+		    struct err *err)
+{
+	const struct pack_frame *f = &p->frames[frame];
 	ssize_t n;
 	size_t rc;
 
-	buf_reset(&c->packed);
+	buf_reset(&o->packed);
 	buf_reset(out);
-	if (!buf_extend(&c->packed, f->packed) || !buf_extend(out, f->raw))
+	if (!buf_extend(&o->packed, f->packed) || !buf_extend(out, f->raw))
 		return err_nomem(err);
-	n = fdio_pread(p->fd, c->packed.data, f->packed, (off_t)f->at);
+	n = fdio_pread(p->fd, o->packed.data, f->packed, (off_t)f->at);
 	if (n < 0)
 		return err_set(err, (int)n, "reading a pack: %s", strerror((int)-n));
 	if ((size_t)n < f->packed)
 		return err_set(err, -EBADMSG, "a pack is shorter than its index says");
-	rc = ZSTD_decompressDCtx(c->zstd, out->data, out->len, c->packed.data, c->packed.len);
+	rc = ZSTD_decompressDCtx(o->zstd, out->data, out->len, o->packed.data, o->packed.len);
 	if (ZSTD_isError(rc) || rc != f->raw)
 		return err_set(err, -EBADMSG,
 			       "a pack is damaged: a frame does not unpack to %u bytes",
 			       (unsigned)f->raw);
+	return 0;
+}
+
+/* The digests of all objects of a frame, where that costs hardly more than that of one. */
+static int digest_frame(struct pack_cache *c, const struct pack *p, struct cached *slot,
+			struct err *err)
+{
+	const uint32_t first = p->frames[slot->frame].first;
+	const uint32_t end =
+	    slot->frame + 1 < p->n_frames ? p->frames[slot->frame + 1].first : p->n_objects;
+	struct sha256_job *jobs;
+	uint8_t *digests;
+
+	buf_reset(&slot->digests);
+	if (!sha256_many_is_wide() || end - first > CACHE_DIGESTS)
+		return 0;
+	buf_reset(&c->jobs);
+	jobs = buf_extend(&c->jobs, (end - first) * sizeof(*jobs));
+	digests = buf_extend(&slot->digests, (end - first) * sizeof(struct digest));
+	if (!jobs || !digests)
+		return err_nomem(err);
+	for (uint32_t i = first; i < end; i++)
+		jobs[i - first] = (struct sha256_job){
+			.data = slot->raw.data + p->objects[i].at,
+			.len = p->objects[i].len,
+			.digest = digests + (i - first) * sizeof(struct digest),
+		};
+	sha256_many(jobs, end - first);
 	return 0;
 }
 
@@ -312,21 +385,37 @@ static struct cached *cache_slot(struct pack_cache *c, size_t pack, uint32_t fra
 	return oldest;
 }
 
-static int load_frame(struct pack_set *s, size_t pack, uint32_t frame, const struct buf **ret,
+static int load_frame(struct pack_set *s, size_t pack, uint32_t frame, const struct cached **ret,
 		      struct err *err)
 {
 	struct cached *slot = cache_slot(s->cache, pack, frame);
+	const struct pack *p = &s->packs[pack];
 	int r;
 
 	if (slot->used == 0) {
-		r = unpack(s->cache, &s->packs[pack], &s->packs[pack].frames[frame], &slot->raw,
-			   err);
+		r = pack_open_frame(s->cache->opener, p, frame, &slot->raw, err);
+		if (r == 0)
+			r = digest_frame(s->cache, p, slot, err);
 		if (r < 0)
 			return r;
 	}
 	slot->used = ++s->cache->clock;
-	*ret = &slot->raw;
+	*ret = slot;
 	return 0;
+}
+
+static struct digest digest_in(const struct cached *slot, const struct pack *p,
+			       const struct pack_object *o)
+{
+	struct digest have;
+
+	if (slot->digests.len == 0)
+		return digest_of(slot->raw.data + o->at, o->len);
+	memcpy(have.b,
+	       slot->digests.data +
+		   (size_t)(o - p->objects - p->frames[o->frame].first) * sizeof(have),
+	       sizeof(have.b));
+	return have;
 }
 
 /* What to answer for a frame whose bytes are wrong. */
@@ -348,7 +437,7 @@ static int get(struct pack_set *s, enum object_kind kind, const struct digest *d
 	const uint64_t *where = digest_table_find(&s->where, kind, digest);
 	const struct pack_object *o;
 	char text[DIGEST_TEXT_SIZE];
-	const struct buf *frame;
+	const struct cached *frame;
 	struct digest have;
 	struct pack *p;
 	int r;
@@ -368,13 +457,13 @@ static int get(struct pack_set *s, enum object_kind kind, const struct digest *d
 		r = wrong_frame(s, *where >> 32, o->frame);
 	if (r < 0)
 		return err_wrap(err, r, "pack %s", digest_text(&p->digest, text));
-	have = digest_of(frame->data + o->at, o->len);
+	have = digest_in(frame, p, o);
 	if (!digest_equal(&have, digest))
 		return err_set(err, wrong_frame(s, *where >> 32, o->frame),
 			       "pack %s holds wrong bytes for a %s", digest_text(&p->digest, text),
 			       object_kind_name(kind));
 	buf_reset(out);
-	return buf_append(out, frame->data + o->at, o->len) < 0 ? err_nomem(err) : 0;
+	return buf_append(out, frame->raw.data + o->at, o->len) < 0 ? err_nomem(err) : 0;
 }
 
 int pack_set_get(struct pack_set *s, enum object_kind kind, const struct digest *digest,

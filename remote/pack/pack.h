@@ -55,6 +55,7 @@ NODISCARD int pack_writer_finish(struct pack_writer *w, struct digest *ret_diges
 struct pack_frame {
 	uint64_t at; /* in the pack */
 	uint32_t packed, raw;
+	uint32_t first; /* object in it */
 };
 
 struct pack_object {
@@ -117,6 +118,17 @@ bool pack_set_has(const struct pack_set *s, enum object_kind kind, const struct 
  */
 NODISCARD int pack_set_get(struct pack_set *s, enum object_kind kind, const struct digest *digest,
 			   struct buf *out, struct err *err);
+
+/* Unpacks frames for one thread, beside the set. */
+struct pack_opener;
+
+NODISCARD int pack_opener_new(struct pack_opener **ret, struct err *err);
+void pack_opener_free(struct pack_opener *o); /* NULL is fine */
+DEFINE_CLEANUP(struct pack_opener *, pack_opener_free)
+
+/* Replace `out` with a frame of a pack that is here.  Nothing in it was compared with its digest yet. */
+NODISCARD int pack_open_frame(struct pack_opener *o, const struct pack *p, uint32_t frame,
+			      struct buf *out, struct err *err);
 
 /* HEX.end: a file of a pack in a directory of the store, its index for one; `hex` is its digest. */
 #define PACK_NAME_SIZE (SHA256_HEX_SIZE + 8)

@@ -122,14 +122,29 @@ static struct store *open_store(void)
 	return stock_open(test_path(name), STORE_CREATE);
 }
 
+struct steps {
+	unsigned n, most; /* 0: any number */
+};
+
+static int on_step(void *ctx, uint64_t objects, uint64_t bytes, struct err *err)
+{
+	struct steps *s = ctx;
+
+	(void)objects;
+	(void)bytes;
+	return ++s->n == s->most ? err_set(err, -ECANCELED, "nobody waits any more") : 0;
+}
+
 /* Bring what the root names into a fresh store. */
-static int take(struct parcel *p, const struct digest *root, struct inbound_result *ret,
-		struct err *err)
+static int take_in_steps(struct parcel *p, const struct digest *root, struct steps *steps,
+			 struct inbound_result *ret, struct err *err)
 {
 	CLEANUP(store_close_p) struct store *s = open_store();
 	CLEANUP(buf_done) struct buf index = BUF_INIT;
 	CLEANUP(digests_done) struct digests known = { 0 };
-	const struct inbound_options o = { .packs = &p->packs, .known = &known };
+	const struct inbound_options o = {
+		.packs = &p->packs, .known = &known, .step = on_step, .ctx = steps
+	};
 	struct batch *b = stock_begin(s);
 	struct digest d;
 	uint64_t size;
@@ -144,6 +159,14 @@ static int take(struct parcel *p, const struct digest *root, struct inbound_resu
 		stock_commit(b);
 	batch_end(b);
 	return r;
+}
+
+static int take(struct parcel *p, const struct digest *root, struct inbound_result *ret,
+		struct err *err)
+{
+	struct steps any = { 0 };
+
+	return take_in_steps(p, root, &any, ret, err);
 }
 
 static void refused(struct parcel *p, const struct digest *top, const struct digest *links,
@@ -170,6 +193,40 @@ TEST(an_ordinary_tree_is_taken)
 	CHECK_OK(take(&p, &root, &got, &err), &err);
 	CHECK_EQ(got.files, 2);
 	CHECK_EQ(got.bytes, 2);
+}
+
+/* A root with a directory of many, of which the pack has other bytes than it says. */
+static struct digest put_wrong_dirs(struct parcel *p)
+{
+	struct portable_entry list[16];
+	char names[16][4];
+	struct digest top;
+	struct err err = { 0 };
+
+	for (unsigned i = 0; i < 16; i++) {
+		snprintf(names[i], sizeof(names[i]), "d%02u", i);
+		top = digest_of(names[i], 3);
+		CHECK_OK(pack_writer_add(p->writer, OBJECT_TREE, &top, "other", 5, &err), &err);
+		list[i] = dir(names[i], &top);
+	}
+	top = leaf(p, list, 16);
+	return root_of(p, &top, NULL);
+}
+
+/* Whoever waits may give up meanwhile, too. */
+TEST(the_first_wrong_directory_is_the_last_that_is_read)
+{
+	for (unsigned most = 0; most < 2; most++) {
+		CLEANUP(parcel_done) struct parcel p = parcel_new();
+		const struct digest root = put_wrong_dirs(&p);
+		struct steps steps = { .most = most };
+		struct inbound_result got;
+		struct err err = { 0 };
+
+		CHECK_EQ(take_in_steps(&p, &root, &steps, &got, &err),
+			 most ? -ECANCELED : -EBADMSG);
+		CHECK_EQ(steps.n, most ? 1 : 2); /* the root and its directory */
+	}
 }
 
 TEST(names_that_lead_elsewhere_are_refused)

@@ -1,0 +1,24 @@
+/*
+ * What objects of the packs became: each is brought once, however often it is named.
+ */
+#include "base/vec.h"
+#include "remote/pack/inbound-i.h"
+
+int inbound_note(struct inbound *in, uint32_t kind, const struct digest *d,
+		 const struct brought *what, struct err *err)
+{
+	if (!VEC_ROOM(in->brought, in->n, in->cap))
+		return err_nomem(err);
+	in->brought[in->n] = *what;
+	if (digest_table_add(&in->seen, kind, d, in->n) < 0)
+		return err_nomem(err);
+	in->n++;
+	return 0;
+}
+
+const struct brought *inbound_seen(const struct inbound *in, uint32_t kind, const struct digest *d)
+{
+	const uint64_t *at = digest_table_find(&in->seen, kind, d);
+
+	return at ? &in->brought[*at] : NULL;
+}
