@@ -6,19 +6,25 @@
 #include <sys/stat.h>
 
 #include "base/vec.h"
+#include "cowfs/store/cache.h"
 #include "cowfs/store/root.h"
 #include "cowfs/store/tree.h"
 #include "cowfs/store/xattrs.h"
 #include "remote/pack/digest-table.h"
+#include "remote/pack/outbound-i.h"
 #include "remote/pack/portable.h"
+
+/* Trees that are read twice, a little later the second time. */
+#define TREES_MAX ((size_t)8 << 20)
 
 struct outbound {
 	struct store *store;
 	struct digests *known;
 	const struct outbound_sink *sink;
 	struct digest_table sent; /* in this run */
-	struct buf object;        /* room */
-	struct buf encoded;       /* room */
+	struct outbound_ahead *ahead;
+	struct buf object;  /* room */
+	struct buf encoded; /* room */
 };
 
 static bool is_there(const struct outbound *o, enum object_kind kind, const struct digest *d)
@@ -44,17 +50,23 @@ static int send(struct outbound *o, enum object_kind kind, const struct digest *
 static int send_plain(struct outbound *o, enum object_kind kind, const struct object_id *id,
 		      struct digest *ret, struct err *err)
 {
+	const struct outbound_ahead_chunk *c;
+	const struct buf *bytes;
 	int r;
 
 	if (digests_find(o->known, kind, id, ret) && is_there(o, kind, ret))
 		return 0;
-	r = store_require(o->store, kind, id, &o->object, err);
-	if (r < 0)
-		return r;
-	*ret = digest_of(o->object.data, o->object.len);
+	c = kind == OBJECT_CHUNK ? outbound_ahead_take(o->ahead, id) : NULL;
+	if (!c) {
+		r = store_require(o->store, kind, id, &o->object, err);
+		if (r < 0)
+			return r;
+	}
+	bytes = c ? &c->bytes : &o->object;
+	*ret = c ? c->digest : digest_of(bytes->data, bytes->len);
 	if (digests_add(o->known, kind, id, ret) < 0)
 		return err_nomem(err);
-	return send(o, kind, ret, o->object.data, o->object.len, err);
+	return send(o, kind, ret, bytes->data, bytes->len, err);
 }
 
 /* --- large files -------------------------------------------------------------------------- */
@@ -85,7 +97,7 @@ static int send_recipe(struct outbound *o, const struct object_id *id, struct di
 	n = calloc(1, sizeof(*n));
 	if (!n)
 		return err_nomem(err);
-	r = store_require(o->store, OBJECT_RECIPE, id, &n->bytes, err);
+	r = cache_require(o->store, OBJECT_RECIPE, id, &n->bytes, err);
 	if (r == 0)
 		r = recipe_view(n->bytes.data, n->bytes.len, &n->view, err);
 	if (r < 0)
@@ -223,11 +235,35 @@ static int send_tree(struct outbound *o, const struct object_id *tree, unsigned 
 	return o->sink->step ? o->sink->step(o->sink->ctx, files, err) : 0;
 }
 
+static bool is_sent(void *ctx, enum object_kind kind, const struct object_id *id)
+{
+	const struct outbound *o = ctx;
+	struct digest d;
+
+	return digests_find(o->known, kind, id, &d) && is_there(o, kind, &d);
+}
+
+static int send_root(struct outbound *o, const struct object_id *root, struct digest *ret,
+		     struct err *err)
+{
+	const struct cache_limits limits = { .meta_bytes = TREES_MAX };
+	CLEANUP(cache_free_p) struct cache *trees = NULL;
+	CLEANUP(outbound_ahead_free_p) struct outbound_ahead *ahead = NULL;
+	int r = cache_new(o->store, &limits, &trees, err);
+
+	if (r < 0)
+		return r;
+	cache_share(trees);
+	r = outbound_ahead_new(o->store, root, is_sent, o, &ahead, err);
+	o->ahead = ahead;
+	return r < 0 ? r : send_tree(o, root, 0, ret, err);
+}
+
 int outbound_root(struct store *s, struct digests *known, const struct object_id *root,
 		  const struct outbound_sink *sink, struct digest *ret, struct err *err)
 {
 	struct outbound o = { .store = s, .known = known, .sink = sink };
-	int r = send_tree(&o, root, 0, ret, err);
+	int r = send_root(&o, root, ret, err);
 
 	digest_table_done(&o.sent);
 	buf_done(&o.object);
