@@ -35,6 +35,7 @@ struct receiving {
 	struct project project;
 	bool is_new; /* the project */
 	struct pack_set packs;
+	bool *unlisted;           /* owned; for each pack of the options: its index is not here */
 	struct receive_lazy lazy; /* unless all of it is stored now */
 	struct digests known;
 	char *dir; /* owned; where the store keeps digests */
@@ -49,6 +50,7 @@ static void receiving_done(struct receiving *r)
 	project_done(&r->project);
 	snapshot_done(&r->base);
 	pack_set_done(&r->packs);
+	free(r->unlisted);
 	receive_lazy_done(&r->lazy);
 	digests_done(&r->known);
 	free(r->dir);
@@ -96,6 +98,7 @@ static int read_index(int fd, struct buf *out, struct err *err)
 	}
 }
 
+/* 1 if its index is not here: it belongs to what this store has of the name, most likely. */
 static int add_pack(struct receiving *v, const char *hex, struct err *err)
 {
 	CLEANUP(buf_done) struct buf index = BUF_INIT;
@@ -108,8 +111,7 @@ static int add_pack(struct receiving *v, const char *hex, struct err *err)
 		return err_set(err, -EINVAL, "'%.80s' is no digest of a pack", hex);
 	fd = open_incoming(v, &pack, "index", err);
 	if (fd < 0)
-		return fd == -ENOENT ? err_set(err, fd, "the index of pack %.80s is not there", hex)
-				     : fd;
+		return fd == -ENOENT ? 1 : fd;
 	r = read_index(fd, &index, err);
 	if (r == 0)
 		r = pack_index_head(index.data, index.len, &of, &size, err);
@@ -133,9 +135,15 @@ static int open_packs(struct receiving *v, struct err *err)
 		return err_set(err, -E2BIG, "the snapshot has more than %d packs", PACKS_MAX);
 	if (o->lazy[0])
 		return receive_lazy_open(&v->lazy, v->store, o, err);
-	for (size_t i = 0; r == 0 && i < o->n_packs; i++)
+	v->unlisted = calloc(o->n_packs + 1, sizeof(*v->unlisted));
+	if (!v->unlisted)
+		return err_nomem(err);
+	for (size_t i = 0; r >= 0 && i < o->n_packs; i++) {
 		r = add_pack(v, o->packs[i], err);
-	return r;
+		v->unlisted[i] = r == 1;
+		v->packs.unlisted |= r == 1;
+	}
+	return r < 0 ? r : 0;
 }
 
 /* --- objects ------------------------------------------------------------------------------ */
@@ -200,29 +208,39 @@ static int bring(struct receiving *v, struct batch *b, struct err *err)
 	return r < 0 ? err_set(err, r == -EILSEQ ? -EBADMSG : r, "%s", why.msg) : r;
 }
 
+static int add_wanted(struct engine_received *ret, const char *hex, struct err *err)
+{
+	ret->wanted[ret->n_wanted] = strdup(hex);
+	if (!ret->wanted[ret->n_wanted])
+		return err_nomem(err);
+	ret->n_wanted++;
+	return 0;
+}
+
 static int tell_wanted(struct receiving *v, struct engine_received *ret, struct err *err)
 {
+	const struct engine_receive_options *o = v->options;
+	int r = 0;
+
 	ret->snapshot.message = strdup("");
 	if (v->lazy.supply)
 		return ret->snapshot.message
 			   ? supply_missed(v->lazy.supply, &ret->ranges, &ret->n_ranges, err)
 			   : err_nomem(err);
-	ret->wanted = calloc(v->packs.n, sizeof(*ret->wanted));
+	ret->wanted = calloc(o->n_packs + 1, sizeof(*ret->wanted));
 	if (!ret->wanted || !ret->snapshot.message)
 		return err_nomem(err);
-	for (size_t i = 0; i < v->packs.n; i++) {
+	for (size_t i = 0; r == 0 && i < v->packs.n; i++) {
 		const struct pack *p = &v->packs.packs[i];
 		char hex[SHA256_HEX_SIZE];
 
-		if (!p->wanted)
-			continue;
-		ret->wanted[ret->n_wanted] =
-		    strdup(hex_encode(p->digest.b, sizeof(p->digest.b), hex));
-		if (!ret->wanted[ret->n_wanted])
-			return err_nomem(err);
-		ret->n_wanted++;
+		if (p->wanted)
+			r = add_wanted(ret, hex_encode(p->digest.b, sizeof(p->digest.b), hex), err);
 	}
-	return 0;
+	for (size_t i = 0; r == 0 && v->packs.asked && i < o->n_packs; i++)
+		if (v->unlisted[i])
+			r = add_wanted(ret, o->packs[i], err);
+	return r;
 }
 
 /* --- the record --------------------------------------------------------------------------- */

@@ -1,7 +1,8 @@
 /*
  * Packs come into a directory of the store, each under its digest, and stay there until cowfsd has made
  * the snapshot: what an interrupted fetch brought is not brought again.  At first come those packs that
- * the snapshot we have of this name does not share; cowfsd then says which others it needs.
+ * the snapshot we have of this name does not share, each with its index; cowfsd then says which others it
+ * needs.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -184,7 +185,7 @@ static int open_pack(struct fetching *f, size_t i, struct err *err)
 struct coming {
 	struct fetching *f;
 	bool *pack;  /* for each pack of the manifest: that itself, */
-	bool *index; /* its index; NULL: of none */
+	bool *index; /* its index */
 };
 
 static int bring_one(unsigned member, size_t i, void *ctx, struct err *err)
@@ -194,7 +195,7 @@ static int bring_one(unsigned member, size_t i, void *ctx, struct err *err)
 	struct depot *d;
 	int r = connections_get(&c->f->lines, member, &d, err);
 
-	if (r == 0 && c->index)
+	if (r == 0 && c->index[i])
 		r = bring_index(c->f, d, i, err);
 	if (r == 0 && c->pack[i])
 		r = bring_blob(c->f, d, &p->pack, &p->pack.digest,
@@ -217,7 +218,7 @@ static uint64_t bytes_to_come(const struct fetching *f, const struct coming *c)
 	for (size_t i = 0; i < f->manifest.n; i++) {
 		const struct manifest_pack *p = &f->manifest.packs[i];
 
-		if (c->index && !is_here(f, &p->pack.digest, "index"))
+		if (c->index[i] && !is_here(f, &p->pack.digest, "index"))
 			n += p->index.size;
 		if (c->pack[i] && !is_here(f, &p->pack.digest, "pack"))
 			n += p->pack.size;
@@ -236,7 +237,8 @@ static int bring_marked(struct fetching *f, struct coming *c, struct err *err)
 	for (size_t i = 0; i < n; i++) {
 		const struct manifest_pack *p = &f->manifest.packs[i];
 
-		f->meter.total += (c->index ? p->index.size : 0) + (c->pack[i] ? p->pack.size : 0);
+		f->meter.total +=
+		    (c->index[i] ? p->index.size : 0) + (c->pack[i] ? p->pack.size : 0);
 		f->n_brought += c->pack[i];
 	}
 	return crew_each(f->lines.n < n ? f->lines.n : (unsigned)n, n, bring_one, c, err);
@@ -245,16 +247,19 @@ static int bring_marked(struct fetching *f, struct coming *c, struct err *err)
 static int bring_first(struct fetching *f, struct err *err)
 {
 	AUTO_FREE bool *pack = calloc(f->manifest.n + 1, sizeof(*pack));
-	struct coming c = { .f = f, .pack = pack, .index = pack };
+	AUTO_FREE bool *index = calloc(f->manifest.n + 1, sizeof(*index));
+	struct coming c = { .f = f, .pack = pack, .index = index };
 	char hex[SHA256_HEX_SIZE];
 	int r;
 
 	f->plain = calloc(f->manifest.n + 1, sizeof(*f->plain));
-	if (!pack || !f->plain)
+	if (!pack || !index || !f->plain)
 		return err_nomem(err);
 	for (size_t i = 0; i < f->manifest.n; i++) {
 		f->plain[i] = f->manifest.packs[i].pack.digest;
 		pack[i] = !fetching_has(f, &f->plain[i]);
+		/* A sealed pack is known here by what its index says. */
+		index[i] = pack[i] || f->manifest.sealed;
 	}
 	r = f->manifest.n > 0 ? bring_marked(f, &c, err) : 0;
 	for (size_t i = 0; r == 0 && i < f->manifest.n; i++)
@@ -263,18 +268,21 @@ static int bring_first(struct fetching *f, struct err *err)
 	return r;
 }
 
-/* Bring what cowfsd asked for. */
+/* Bring what cowfsd asked for: the index of a pack first, which may say that it is not needed. */
 static int bring_wanted(struct fetching *f, const struct engine_received *got, struct err *err)
 {
 	AUTO_FREE bool *pack = calloc(f->manifest.n + 1, sizeof(*pack));
-	struct coming c = { .f = f, .pack = pack };
+	AUTO_FREE bool *index = calloc(f->manifest.n + 1, sizeof(*index));
+	struct coming c = { .f = f, .pack = pack, .index = index };
 
-	if (!pack)
+	if (!pack || !index)
 		return err_nomem(err);
 	for (size_t w = 0; w < got->n_wanted; w++)
 		for (size_t i = 0; i < f->manifest.n; i++)
-			if (strcmp(f->packs.list[i], got->wanted[w]) == 0)
-				pack[i] = true;
+			if (strcmp(f->packs.list[i], got->wanted[w]) == 0) {
+				pack[i] = is_here(f, &f->plain[i], "index");
+				index[i] = !pack[i];
+			}
 	return bring_marked(f, &c, err);
 }
 

@@ -442,8 +442,10 @@ static int get(struct pack_set *s, enum object_kind kind, const struct digest *d
 	struct pack *p;
 	int r;
 
-	if (!where)
-		return -ENOENT;
+	if (!where) {
+		s->asked |= s->unlisted;
+		return s->unlisted ? -ENODATA : -ENOENT;
+	}
 	p = &s->packs[*where >> 32];
 	o = &p->objects[*where & UINT32_MAX];
 	if (p->fd < 0 || (p->here && !p->here[o->frame])) {

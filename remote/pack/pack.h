@@ -83,7 +83,9 @@ struct pack_set {
 	size_t n, cap;
 	struct digest_table where; /* kind and digest -> pack << 32 | object */
 	struct pack_cache *cache;  /* owned */
-	pthread_mutex_t *lock;     /* borrowed; pack_set_get() takes it.  NULL: one thread has it */
+	bool unlisted;             /* there are more packs, whose indexes are not here */
+	bool asked; /* something was asked for that no index lists, while there were such packs */
+	pthread_mutex_t *lock; /* borrowed; pack_set_get() takes it.  NULL: one thread has it */
 };
 
 /* Begins as { 0 }. */
@@ -112,8 +114,8 @@ bool pack_set_has(const struct pack_set *s, enum object_kind kind, const struct 
 
 /*
  * Replace `out` with an object, checked.  -ENOENT, without a sentence, if no index lists it; -ENODATA,
- * likewise, if the pack or the frame that has it is not here, and `wanted` and `missed` are set;
- * -EBADMSG if its bytes are wrong.  A partial pack then drops the frame, sets `wrong` and answers
+ * likewise, if the pack or the frame that has it is not here, and `wanted` and `missed` are set, or if its
+ * index may not be, and `asked` is set; -EBADMSG if its bytes are wrong.  A partial pack then drops the frame, sets `wrong` and answers
  * -EILSEQ instead: the frame may be brought again.
  */
 NODISCARD int pack_set_get(struct pack_set *s, enum object_kind kind, const struct digest *digest,

@@ -131,7 +131,7 @@ def only_what_changed_travels(w: World):
     assert 50_000 < new < 1.5 * (50_000 + 22 * 96 * 110) + 8192, new
     assert second["bytes_skipped"] > 0 and second["packs"] == first["packs"] + 2, second
     got = o.ok("--json", "fetch", f"{depot(w)}:main").json("snap.fetch/1")
-    # The indexes of all packs, and the two new packs alone: nothing that this store has.
+    # The two new packs and their indexes alone: nothing that this store has.
     assert got["packs_received"] == 2 and got["root"] == second["root"], got
     third = pushed(w.ok("--json", "push", f"{depot(w)}:main"))
     assert third["same"] and third["bytes_sent"] == 0 and third["manifest"] == second["manifest"], third

@@ -248,4 +248,21 @@ TEST(one_wrong_byte_among_many_is_refused)
 	}
 }
 
+/* It may be in a pack whose index did not come. */
+TEST(what_no_index_lists_is_asked_for_if_some_are_not_here)
+{
+	CLEANUP(trip_end) struct trip t = trip_begin(0);
+	CLEANUP(pack_set_done) struct pack_set packs = { 0 };
+	CLEANUP(buf_done) struct buf out = BUF_INIT;
+	const struct digest none = digest_of("none", 4);
+	struct err err = { 0 };
+
+	CHECK_OK(pack_set_add(&packs, t.index.data, t.index.len, t.fd, &err), &err);
+	CHECK_EQ(pack_set_get(&packs, OBJECT_CHUNK, &none, &out, &err), -ENOENT);
+	CHECK(!packs.asked);
+	packs.unlisted = true;
+	CHECK_EQ(pack_set_get(&packs, OBJECT_CHUNK, &none, &out, &err), -ENODATA);
+	CHECK(packs.asked);
+}
+
 TEST_MAIN("transit")
