@@ -1,7 +1,8 @@
 /*
  * Small blobs of remotes, each in STORE/remote/cache under its digest: manifests, snapshots, indexes.
- * A blob never changes, and what is read from here is compared with its digest, so nothing in here can
- * be out of date or wrong.  The directory may be removed at any time.
+ * A blob never changes, and was compared with its digest when it came; a checksum behind it, of the blob
+ * and of that digest, says that it is still the same and not that of another name.  So nothing in here can be
+ * out of date or wrong.  The directory may be removed at any time.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -11,27 +12,43 @@
 
 #include "base/fdio.h"
 #include "base/hex.h"
+#include "base/le.h"
 #include "base/path.h"
 #include "base/sys.h"
+#include "cowfs/store/object.h"
 #include "engine/transfer/transfer-i.h"
 
 #define CACHE_DIR  "remote/cache"
 #define CACHE_SIZE ((uint64_t)128 << 20) /* beyond that all goes but what is needed now */
+#define SUM_SIZE   sizeof(uint64_t)
+
+static uint64_t sum_of(const struct digest *blob, const void *data, size_t len)
+{
+	return object_bytes_sum(data, len) ^ le64_load(blob->b);
+}
+
+/* Take the checksum off; false if it does not fit. */
+static bool take_sum(const struct digest *blob, struct buf *b)
+{
+	if (b->len < SUM_SIZE ||
+	    sum_of(blob, b->data, b->len - SUM_SIZE) != le64_load(b->data + b->len - SUM_SIZE))
+		return false;
+	b->len -= SUM_SIZE;
+	return true;
+}
 
 static int get(void *ctx, const struct digest *blob, size_t max, struct buf *out)
 {
 	const struct cache *c = ctx;
 	char hex[SHA256_HEX_SIZE];
 	struct err ignored = { 0 };
-	struct digest have;
 
 	hex_encode(blob->b, sizeof(blob->b), hex);
-	if (c->fd < 0 || fdio_read_file(c->fd, hex, max, out, &ignored) < 0)
+	if (c->fd < 0 || fdio_read_file(c->fd, hex, max + SUM_SIZE, out, &ignored) < 0)
 		return 0;
-	have = digest_of(out->data, out->len);
-	if (digest_equal(&have, blob))
+	if (take_sum(blob, out))
 		return 1;
-	/* A power failure may leave such a file. */
+	/* A power failure may leave such a file, and versions that had the digest alone left others. */
 	unlinkat(c->fd, hex, 0);
 	buf_reset(out);
 	return 0;
@@ -39,13 +56,15 @@ static int get(void *ctx, const struct digest *blob, size_t max, struct buf *out
 
 static void put(void *ctx, const struct digest *blob, const void *data, size_t len)
 {
+	CLEANUP(buf_done) struct buf file = BUF_INIT;
 	const struct cache *c = ctx;
 	char hex[SHA256_HEX_SIZE];
 	struct err ignored = { 0 };
 
 	hex_encode(blob->b, sizeof(blob->b), hex);
-	if (c->fd >= 0)
-		IGNORE_RESULT(fdio_swap_file(c->fd, hex, data, len, 0600, &ignored),
+	if (c->fd >= 0 && buf_append(&file, data, len) == 0 &&
+	    buf_append_u64(&file, sum_of(blob, data, len)) == 0)
+		IGNORE_RESULT(fdio_swap_file(c->fd, hex, file.data, file.len, 0600, &ignored),
 			      "it is brought again next time");
 }
 

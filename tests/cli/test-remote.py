@@ -351,6 +351,22 @@ def a_push_that_is_killed_leaves_names_whole(w: World):
 
 
 @test
+def a_cached_blob_under_the_name_of_another_is_not_believed(w: World):
+    furnish(w.project, 20)
+    w.ok("init")
+    root = pushed(w.ok("--json", "push", f"{depot(w)}:main"))["root"]
+    o = Other(w)
+    o.ok("init")
+    o.ok("fetch", f"{depot(w)}:main")
+    one, *others = sorted(p for p in (o.store / "remote" / "cache").iterdir() if len(p.name) == 64)
+    assert others, "a snapshot and an index at least"
+    for other in others:
+        shutil.copy(one, other)
+    assert o.ok("--json", "fetch", f"{depot(w)}:main", "-t", "again").json("snap.fetch/1")["root"] == root
+    o.end()
+
+
+@test
 def a_fetch_that_is_killed_goes_on(w: World):
     furnish(w.project, 100)
     w.ok("init")
