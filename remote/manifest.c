@@ -45,6 +45,9 @@ void manifest_done(struct manifest *m)
 
 int manifest_add_pack(struct manifest *m, const struct manifest_pack *pack, struct err *err)
 {
+	for (size_t i = 0; i < m->n; i++)
+		if (digest_equal(&m->packs[i].pack.digest, &pack->pack.digest))
+			return 1;
 	if (m->n >= MANIFEST_PACKS_MAX)
 		return err_set(err, -E2BIG, "a snapshot has more than %d packs",
 			       MANIFEST_PACKS_MAX);
@@ -156,14 +159,6 @@ static int read_blob(struct json j, const char *type, uint64_t max, struct manif
 }
 
 /* Each would be opened and entered anew, for no byte more that has to be sent. */
-static bool has_pack(const struct manifest *m, const struct digest *d)
-{
-	for (size_t i = 0; i < m->n; i++)
-		if (digest_equal(&m->packs[i].pack.digest, d))
-			return true;
-	return false;
-}
-
 static int read_layers(struct json layers, struct manifest *m, struct err *err)
 {
 	const uint64_t more = m->sealed ? MANIFEST_SEAL_MAX : 0;
@@ -179,10 +174,10 @@ static int read_layers(struct json layers, struct manifest *m, struct err *err)
 		if (r == 0)
 			r = read_blob(json_at_object(layers, i + 1), types[m->sealed][TYPE_INDEX],
 				      PACK_INDEX_MAX + more, &pack.index, err);
-		if (r == 0 && has_pack(m, &pack.pack.digest))
-			return bad(err, "a pack is listed twice");
 		if (r == 0)
 			r = manifest_add_pack(m, &pack, err);
+		if (r > 0)
+			return bad(err, "a pack is listed twice");
 	}
 	return r;
 }

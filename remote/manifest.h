@@ -49,6 +49,7 @@ struct manifest {
 void manifest_snapshot_done(struct manifest_snapshot *s);
 void manifest_done(struct manifest *m);
 
+/* 1: it is listed already. */
 NODISCARD int manifest_add_pack(struct manifest *m, const struct manifest_pack *pack,
 				struct err *err);
 /* What all packs take together. */

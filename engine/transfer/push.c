@@ -17,13 +17,10 @@
 #include "base/user.h"
 #include "engine/ask/ask-hold-i.h"
 #include "engine/find/part-i.h"
-#include "engine/transfer/sealing-i.h"
 #include "engine/transfer/signers-i.h"
+#include "engine/transfer/there-i.h"
 #include "remote/pack/outbound.h"
-#include "remote/pack/pack.h"
 #include "remote/signature.h"
-
-#define PACKS_KEPT 128 /* of earlier pushes; beyond that all of it is packed anew */
 
 /* A pack that is being filled. */
 struct filling {
@@ -46,7 +43,7 @@ struct pushing {
 	struct digest digest_before; /* all zero: nothing */
 	bool blind; /* what the name means cannot be read: replace it, whatever it is */
 	struct digest digest_like; /* of `before`: that, or of the base */
-	struct pack_set there;     /* what its packs hold */
+	struct there there;        /* what its packs hold */
 	struct digests known;
 	char *dir; /* owned; STORE/remote */
 	struct filling filling[N_FILLING];
@@ -71,7 +68,7 @@ static void pushing_done(struct pushing *p)
 	connections_done(&p->lines);
 	manifest_done(&p->before);
 	manifest_snapshot_done(&p->told_before);
-	pack_set_done(&p->there);
+	there_done(&p->there);
 	digests_done(&p->known);
 	manifest_done(&p->manifest);
 	manifest_snapshot_done(&p->told);
@@ -162,75 +159,31 @@ static int check_stale(struct pushing *p, struct err *err)
 		       p->target.name, p->target.url);
 }
 
-static int lacks(const struct pushing *p, const char *what, struct err *err)
+static enum there_plan plan_of(const struct pushing *p)
 {
-	return err_set(err, -EBADMSG, "'%s' of '%s' lacks %s: push it with --whole", p->target.name,
-		       p->target.url, what);
-}
+	const struct snapshot *s = &p->hold.states[0].snapshot;
 
-/* A name that moves on to a blob which somebody removed would be as incomplete as the old one. */
-static int check_blob(struct pushing *p, struct depot *d, const struct manifest_blob *blob,
-		      const char *what, struct err *err)
-{
-	uint64_t size = 0;
-	int r = d->ops->has_blob(d, &blob->digest, &size, err);
-
-	if (r < 0)
-		return r;
-	return r == 0 || size != blob->size ? lacks(p, what, err) : 0;
-}
-
-/* What the packs hold, each looked at over a connection of its own. */
-struct looking {
-	struct pushing *p;
-	struct buf *indexes; /* for each pack */
-};
-
-static int look_at_pack(unsigned member, size_t i, void *ctx, struct err *err)
-{
-	const struct looking *l = ctx;
-	struct pushing *p = l->p;
-	const struct manifest_pack *pack = &p->before.packs[i];
-	struct depot *d;
-	int r = connections_get(&p->lines, member, &d, err);
-
-	if (r == 0)
-		r = check_blob(p, d, &pack->pack, "a pack", err);
-	/* Our own copy of the index says nothing of theirs. */
-	if (r == 0)
-		r = check_blob(p, d, &pack->index, "the index of a pack", err);
-	if (r == 0)
-		r = p->before.sealed
-			? sealing_get(&p->sealing, d, &pack->index, &l->indexes[i], err)
-			: depot_get(d, &pack->index.digest, PACK_INDEX_MAX, &l->indexes[i], NULL,
-				    err);
-	return r == -ENOENT ? lacks(p, "the index of a pack", err) : r;
+	return there_plan(&p->before, s->files, s->bytes);
 }
 
 static int load_there(struct pushing *p, struct err *err)
 {
-	const size_t n = p->before.n;
-	AUTO_FREE struct buf *indexes = calloc(n + 1, sizeof(*indexes));
-	struct looking l = { .p = p, .indexes = indexes };
-	int r;
+	const struct there_source from = { .lines = &p->lines,
+					   .sealing = &p->sealing,
+					   .manifest = &p->before,
+					   .target = &p->target };
+	int r = there_load(&p->there, &from, plan_of(p), err);
 
-	if (!indexes)
-		return err_nomem(err);
-	r = crew_each(p->lines.n < n ? p->lines.n : (unsigned)n, n, look_at_pack, &l, err);
-	for (size_t i = 0; i < n; i++) {
-		if (r == 0)
-			r = pack_set_add(&p->there, indexes[i].data, indexes[i].len, -1, err);
-		if (r == 0)
+	for (size_t i = 0; r == 0 && i < p->before.n; i++)
+		if (p->there.listed[i])
 			r = manifest_add_pack(&p->manifest, &p->before.packs[i], err);
-		buf_done(&indexes[i]);
-	}
 	return r;
 }
 
-/* Are packs that are there of use: for the same readers, and not too many? */
+/* Are packs that are there of use: for the same readers, and not full of the past? */
 static bool builds_on(const struct pushing *p)
 {
-	return !p->options->whole && p->before.n <= PACKS_KEPT &&
+	return !p->options->whole && plan_of(p) != THERE_NONE &&
 	       p->before.sealed == sealing_is_on(&p->sealing) &&
 	       (!p->before.sealed || digest_equal(&p->before.recipients, &p->sealing.recipients));
 }
@@ -318,12 +271,12 @@ static int end_pack(struct pushing *p, struct filling *f, struct err *err)
 		pack->index.digest = digest_of(one.index.data, one.index.len);
 		r = sealing_is_on(&p->sealing) ? sealing_close_parcel(&p->sealing, &one, err) : 0;
 	}
-	if (r == 0) {
+	if (r == 0)
 		r = manifest_add_pack(&p->manifest, pack, err);
-	}
-	if (r < 0) {
+	/* More packs are there than are known by what they hold, and this one is among them. */
+	if (r != 0) {
 		parcel_done(&one);
-		return r;
+		return r < 0 ? r : 0;
 	}
 	p->packs++;
 	return sender_add(&p->sender, &one, err);
@@ -333,7 +286,7 @@ static bool on_has(void *ctx, enum object_kind kind, const struct digest *digest
 {
 	const struct pushing *p = ctx;
 
-	return pack_set_has(&p->there, kind, digest);
+	return there_has(&p->there, kind, digest);
 }
 
 static int on_put(void *ctx, enum object_kind kind, const struct digest *digest, const void *data,
@@ -493,7 +446,7 @@ static int push(struct pushing *p, struct digest *ret_manifest, bool *ret_same, 
 		    !p->options->sign && !is_due(p);
 	*ret_manifest = p->digest_like;
 	/* Our own copy of the config says nothing of theirs. */
-	r = *ret_same ? check_blob(p, p->depot, &p->before.config, "its config", err)
+	r = *ret_same ? there_check_blob(&p->target, p->depot, &p->before.config, "its config", err)
 		      : send_manifest(p, ret_manifest, err);
 	if (r == 0 && digests_save(&p->known, p->dir, &ignored) < 0)
 		engine_warn(p->e, "%s, continuing", ignored.msg);

@@ -31,6 +31,8 @@ struct pack_writer {
 	struct buf raw;     /* the frame that is being filled */
 	struct buf objects; /* as the index has them */
 	uint32_t n_objects;
+	uint64_t target;    /* a pack ends once it has so many bytes, */
+	size_t frame;       /* and a frame */
 	uint64_t size_seen; /* of the frames that count for pack_writer_is_full() */
 	uint32_t n_seen;
 
@@ -51,6 +53,14 @@ struct pack_writer {
 	struct err failure;
 };
 
+uint64_t pack_target(void)
+{
+	const char *text = getenv("SNAPCOW_PACK_TARGET");
+	const uint64_t n = text ? strtoull(text, NULL, 10) : 0;
+
+	return n > 0 && n < PACK_TARGET ? n : PACK_TARGET;
+}
+
 int pack_writer_new(int fd, struct pack_writer **ret, struct err *err)
 {
 	struct pack_writer *w = calloc(1, sizeof(*w));
@@ -67,6 +77,8 @@ int pack_writer_new(int fd, struct pack_writer **ret, struct err *err)
 	ZSTD_CCtx_setParameter(w->zstd, ZSTD_c_compressionLevel, LEVEL);
 	ZSTD_CCtx_setParameter(w->zstd, ZSTD_c_contentSizeFlag, 1);
 	w->fd = fd;
+	w->target = pack_target();
+	w->frame = w->target / 8 < PACK_FRAME ? (size_t)w->target / 8 : PACK_FRAME;
 	sha256_begin(&w->sha);
 	*ret = w;
 	return 0;
@@ -221,12 +233,12 @@ int pack_writer_add(struct pack_writer *w, enum object_kind kind, const struct d
 	    buf_append_u32(&w->objects, (uint32_t)kind << 24 | (uint32_t)len) < 0)
 		return err_nomem(err);
 	w->n_objects++;
-	return w->raw.len >= PACK_FRAME ? flush(w, true, err) : 0;
+	return w->raw.len >= w->frame ? flush(w, true, err) : 0;
 }
 
 bool pack_writer_is_full(const struct pack_writer *w)
 {
-	return w->size_seen >= PACK_TARGET || w->n_objects >= PACK_OBJECTS;
+	return w->size_seen >= w->target || w->n_objects >= PACK_OBJECTS;
 }
 
 int pack_writer_finish(struct pack_writer *w, struct digest *ret_digest, uint64_t *ret_size,

@@ -30,6 +30,9 @@
 #define PACK_TYPE       "application/vnd.snapcow.pack.v1+zstd"
 #define PACK_INDEX_TYPE "application/vnd.snapcow.index.v1"
 
+/* PACK_TARGET.  For tests: fewer bytes, with SNAPCOW_PACK_TARGET, and smaller frames too. */
+uint64_t pack_target(void);
+
 /* --- writing ------------------------------------------------------------------------------ */
 
 struct pack_writer;
