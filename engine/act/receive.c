@@ -320,7 +320,10 @@ static int put_records(struct receiving *v, struct batch *b, struct err *err)
 	return tag_put(b, &tag, REF_REPLACE, err);
 }
 
-/* The caller has the turn of the project. */
+/*
+ * The caller has the turn of the project.  A lazy fetch is for clones, which power loss may take as long as nothing in
+ * them was synced: their first sync makes this one durable, too.
+ */
 static int commit(struct receiving *v, struct batch *b, struct err *err)
 {
 	struct host *h = v->task->host;
@@ -333,7 +336,7 @@ static int commit(struct receiving *v, struct batch *b, struct err *err)
 	if (r == 0)
 		r = task_wanted(v->task, err);
 	if (r == 0)
-		r = batch_commit(b, BATCH_DURABLE, err);
+		r = batch_commit(b, v->lazy.supply ? BATCH_SAFE : BATCH_DURABLE, err);
 	pthread_rwlock_unlock(&h->snapshots);
 	return r;
 }

@@ -155,6 +155,14 @@ static int open_control(struct engine *e, struct control *c, struct err *err)
 	return r < 0 ? r : connect_at(e, run_fd, &c->fd, err);
 }
 
+bool ask_finds_none(struct engine *e)
+{
+	CLEANUP(control_done) struct control c = CONTROL_INIT;
+	struct err ignored = { 0 };
+
+	return open_control(e, &c, &ignored) == -ESRCH;
+}
+
 static int read_hello(struct control *c, struct control_hello *ret, struct err *err)
 {
 	CLEANUP(json_done) struct json_doc doc = { 0 };

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/hex.h"
+#include "engine/ask/start-ahead-i.h"
 #include "engine/transfer/fetching-i.h"
 #include "engine/transfer/lazy-i.h"
 #include "remote/pack/pack.h"
@@ -202,8 +203,11 @@ static void go_on(struct lazy_fetch *l)
 
 static int fetch(struct lazy_fetch *l, struct engine_received *got, struct err *err)
 {
-	int r = begin(l, err);
+	int r;
 
+	/* Before the directory is made: that waits for the disk. */
+	start_ahead(l->f->e);
+	r = begin(l, err);
 	r = r < 0 ? r : bring_names(l, err);
 	r = r < 0 ? r : receive(l, got, err);
 	if (r == 0 && got->promised)

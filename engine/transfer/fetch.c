@@ -20,6 +20,7 @@
 #include "base/sys.h"
 #include "base/text.h"
 #include "engine/api/meta.h"
+#include "engine/ask/start-ahead-i.h"
 #include "engine/transfer/fetching-i.h"
 #include "remote/pack/pack.h"
 
@@ -449,6 +450,7 @@ static int fetch(struct fetching *f, struct engine_received *got, struct err *er
 
 	if (r == 0) {
 		sweep(f, false);
+		start_ahead(f->e);
 		r = bring_first(f, err);
 	}
 	if (r == 0)

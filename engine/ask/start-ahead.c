@@ -1,0 +1,32 @@
+/*
+ * A process of its own asks for cowfsd, as any other command would, and ends.  The command that goes on meets
+ * it at the lock that all take who start cowfsd.
+ */
+#include "engine/ask/start-ahead-i.h"
+
+#include <unistd.h>
+
+#include "base/log.h"
+#include "base/sys.h"
+#include "engine/api/service.h"
+#include "engine/ask/ask-i.h"
+#include "engine/ask/detach-i.h"
+
+NORETURN static void start(void *ctx)
+{
+	struct engine_service service;
+	struct err err = { 0 };
+	bool started;
+
+	/* Locks of the command must not outlive it. */
+	sys_close_from(STDERR_FILENO + 1);
+	_exit(engine_start(ctx, &service, &started, &err) < 0);
+}
+
+void start_ahead(struct engine *e)
+{
+	struct err err = { 0 };
+
+	if (ask_finds_none(e) && detach_process(e, "cowfsd", start, e, &err) < 0)
+		log_debug("%s; it is started later", err.msg);
+}
