@@ -38,7 +38,21 @@ static void dir_close(struct depot *d)
 	free(dir);
 }
 
-/* Several may make it at once. */
+/* Several may make it at once: what looks strange may be another's first file, written beside its blobs. */
+static int find_or_make(struct dir_depot *dir, const char *blobs, struct err *err)
+{
+	int strange;
+	int r = dir_use(dir, err);
+
+	if (r != -ENOENT)
+		return r;
+	strange = dir_check_strange(dir, err);
+	if (strange == 0)
+		strange = path_make_dirs(blobs, 0777, err);
+	r = dir_use(dir, err);
+	return r == -ENOENT ? strange : r;
+}
+
 static int make_dir(struct dir_depot *dir, struct err *err)
 {
 	AUTO_FREE char *blobs = path_join(dir->path, "blobs/sha256");
@@ -48,14 +62,7 @@ static int make_dir(struct dir_depot *dir, struct err *err)
 
 	if (!blobs)
 		return err_nomem(err);
-	r = dir_use(dir, err);
-	if (r == -ENOENT) {
-		r = dir_check_strange(dir, err);
-		if (r == 0)
-			r = path_make_dirs(blobs, 0777, err);
-		if (r == 0)
-			r = dir_use(dir, err);
-	}
+	r = find_or_make(dir, blobs, err);
 	if (r < 0 || fstatat(dir->fd, "oci-layout", &st, AT_SYMLINK_NOFOLLOW) == 0)
 		return r;
 	r = dir_lock(dir, &lock, err);

@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -341,6 +342,41 @@ TEST(a_directory_with_other_things_in_it_is_no_depot)
 	CHECK_EQ(depot_put(d, "x", 1, &blob, &err), -EEXIST);
 	CHECK_HAS(err.msg, "holds other things");
 	CHECK_EQ(access(test_path("taken/blobs"), F_OK), -1);
+}
+
+enum { MAKERS = 8, ROUNDS = 64 };
+
+static pthread_barrier_t start;
+
+static void *make_one(void *arg)
+{
+	struct digest blob;
+	struct err err = { 0 };
+
+	pthread_barrier_wait(&start);
+	CHECK_OK(depot_put(arg, "x", 1, &blob, &err), &err);
+	return NULL;
+}
+
+TEST(several_make_one_depot_at_once)
+{
+	struct depot *depots[MAKERS];
+	pthread_t makers[MAKERS];
+	char name[32];
+
+	CHECK_EQ(pthread_barrier_init(&start, NULL, MAKERS), 0);
+	for (int round = 0; round < ROUNDS; round++) {
+		snprintf(name, sizeof(name), "made-%d", round);
+		for (int i = 0; i < MAKERS; i++) {
+			depots[i] = open_depot(name);
+			CHECK_EQ(pthread_create(&makers[i], NULL, make_one, depots[i]), 0);
+		}
+		for (int i = 0; i < MAKERS; i++) {
+			CHECK_EQ(pthread_join(makers[i], NULL), 0);
+			depot_close(depots[i]);
+		}
+	}
+	CHECK_EQ(pthread_barrier_destroy(&start), 0);
 }
 
 TEST(tags_and_digests_have_one_spelling)
