@@ -414,16 +414,17 @@ int receive_lazily(struct task *task, const struct engine_receive_options *optio
 		   struct engine_received *ret, struct err *err)
 {
 	struct promises *p = task->host->promises;
+	struct promises_walk walk = { 0 };
 	struct lazy record = { 0 };
 	int r;
 
 	/* Then all of it is fetched at once. */
-	if (!promises_have_room(p) || !promises_may_begin(p))
+	if (!promises_have_room(p) || !promises_may_begin(p, &walk))
 		return err_set(err, -EBUSY, "others need all states to be complete");
 	r = receive(task, options, ret, &record, err);
 	if (r >= 0 && record.files > 0)
-		promises_begin(p, &record, NULL);
+		promises_begin(p, &walk, &record, NULL);
 	else
-		promises_give_up(p);
+		promises_give_up(p, &walk);
 	return r;
 }

@@ -283,14 +283,17 @@ static int capture_and_put(struct taking *t, struct batch *b, struct err *err)
 static int capture_and_commit(struct taking *t, struct batch *b, struct err *err)
 {
 	struct promises *p = t->task->host->promises;
-	const bool lazy = t->options->lazy && !t->options->git && promises_may_begin(p);
+	struct promises_walk walk = { .project = t->project.id, .path = t->project.path };
+	const bool lazy = t->options->lazy && !t->options->git && promises_may_begin(p, &walk);
 	int r = lazy ? catalog_id_new(&t->lazy.id, err) : 0;
 
+	if (lazy)
+		promises_linger();
 	r = r < 0 ? r : capture_and_put(t, b, err);
 	if (lazy && r >= 0 && is_lazy(t))
-		promises_begin(p, &t->lazy, TAKE_PTR(t->captured.signatures));
+		promises_begin(p, &walk, &t->lazy, TAKE_PTR(t->captured.signatures));
 	else if (lazy)
-		promises_give_up(p);
+		promises_give_up(p, &walk);
 	return r;
 }
 

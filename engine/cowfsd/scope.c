@@ -39,6 +39,7 @@ static int add_project(struct scoping *g, const struct project *p, struct err *e
 	add(g->scope, &p->id);
 	if (!g->rule->writes)
 		return 0;
+	g->scope->walks = true; /* of directories around it or below, too */
 	g->written = p->path;
 	return project_each(g->task->host->store, add_related, g, err);
 }
@@ -52,6 +53,7 @@ static int add_state(struct scoping *g, const char *text, struct err *err)
 
 	if (r >= 0)
 		return add_project(g, &state.project, err);
+	g->scope->walks = true; /* its clone may come to have that name */
 	if (strchr(text, '/') || (r != -ENOENT && r != -EINVAL && r != -ENXIO))
 		g->scope->all = true;
 	return 0;
@@ -89,8 +91,15 @@ static int add_here(struct scoping *g, struct err *err)
 	struct err ignored = { 0 };
 	int r;
 
-	if (project_around(e, s, &here, &ignored) >= 0)
+	if (project_around(e, s, &here, &ignored) >= 0) {
+		/* In a clone, what is around it does not count. */
+		if (path_is_below(e->dir, here.path)) {
+			g->scope->here = e->dir;
+			g->scope->around = strlen(here.path);
+		}
 		return add_project(g, &here, err);
+	}
+	g->scope->here = e->dir;
 	r = project_choose(e, s, NULL, &chosen, &ignored);
 	if (r == -ECANCELED)
 		return 0; /* "/" or the home directory: no command picks it */
@@ -122,12 +131,21 @@ static bool has(const struct promises_scope *s, const struct catalog_id *project
 	return s->all;
 }
 
+static bool covers_walks(const struct promises_scope *s, const struct promises_scope *now)
+{
+	if (s->walks)
+		return true;
+	return !now->walks && (!now->here || (s->here && s->around <= now->around));
+}
+
 static bool covers(const struct promises_scope *s, const struct promises_scope *now)
 {
 	for (size_t i = 0; i < now->n; i++)
 		if (!has(s, &now->projects[i]))
 			return false;
-	return s->all || !now->all;
+	if (s->all)
+		return true;
+	return !now->all && covers_walks(s, now);
 }
 
 int scope_enter(struct task *task, const struct scope_rule *rule, bool despite, struct json options,

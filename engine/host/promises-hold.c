@@ -19,7 +19,7 @@ static bool is_beginning(struct promises *p)
 	bool any;
 
 	pthread_mutex_lock(&p->lock);
-	any = p->beginning > 0 && !p->ending;
+	any = promises_are_beginning(p) && !p->ending;
 	pthread_mutex_unlock(&p->lock);
 	return any;
 }
@@ -158,7 +158,7 @@ static bool all_indexed(const struct promises *p)
 	for (const struct promising *c = p->first; c; c = c->after)
 		if (!c->indexed && promising_is_open(c))
 			return false;
-	return p->beginning == 0;
+	return !promises_are_beginning(p);
 }
 
 /* lock held */
@@ -197,7 +197,7 @@ static bool is_needed(const struct promises *p)
 	for (const struct promising *c = p->first; c; c = c->after)
 		if (promising_is_open(c))
 			return true;
-	return p->beginning > 0;
+	return promises_are_beginning(p);
 }
 
 void promises_hold_no_more(struct promises *p, bool whatever)

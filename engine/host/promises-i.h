@@ -45,11 +45,21 @@ bool promises_have_room(struct promises *p);
 NODISCARD int promises_await_room(struct promises *p, const struct task *task,
 				  const struct engine_watch *watch, struct err *err);
 
+/* A capture that is at its walk, and what it will be known by; its caller's, until it has begun. */
+struct promises_walk {
+	struct catalog_id project;  /* zero: not known yet */
+	const char *path;           /* the project's directory, or NULL: nobody works there */
+	struct promises_walk *next; /* ours */
+};
+
 /*
  * May one promise bytes now?  Not while somebody relies on there being no promises.  If so, one of the
  * two that follow must be called.
  */
-bool promises_may_begin(struct promises *p);
+bool promises_may_begin(struct promises *p, struct promises_walk *w);
+
+/* For tests: wait, if they want it, as long as they hold a walk. */
+void promises_linger(void);
 
 /* An empty record in the batch of the capture's snapshot. */
 NODISCARD int promises_put(struct batch *b, struct lazy *record, struct err *err);
@@ -64,8 +74,9 @@ NODISCARD bool promises_hold(void *ctx, const struct object_id *promise, int fd,
 			     const struct lease_trial *t);
 
 /* The batch was committed.  Takes the signatures, for the next capture; NULL: there are none. */
-void promises_begin(struct promises *p, const struct lazy *record, struct signatures *signatures);
-void promises_give_up(struct promises *p);
+void promises_begin(struct promises *p, struct promises_walk *w, const struct lazy *record,
+		    struct signatures *signatures);
+void promises_give_up(struct promises *p, struct promises_walk *w);
 
 /*
  * Nobody needs the capture of a snapshot any more.  From promises_halt() on nothing of it is stored, so that
@@ -99,8 +110,12 @@ NODISCARD int promises_unread(struct promises *p, const struct catalog_id *snaps
 struct promises_scope {
 	struct catalog_id projects[PROMISES_PROJECTS_MAX];
 	size_t n;
-	bool all;     /* of every project */
-	bool despite; /* but for one that cannot go on: for what removes things */
+	bool all;   /* of every project */
+	bool walks; /* and every walk: what it finds may be what is meant */
+	/* And walks of a directory around this one that is no shorter: it may become the project here. */
+	const char *here; /* borrowed, or NULL */
+	size_t around; /* how long the directory of the project is that is here now; 0: none is */
+	bool despite;  /* but for one that cannot go on: for what removes things */
 };
 
 /*

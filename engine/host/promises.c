@@ -2,12 +2,14 @@
  * All captures: how they begin and end, and who waits for them.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/lock.h"
 #include "base/log.h"
+#include "base/path.h"
 #include "base/sys.h"
 #include "base/vec.h"
 #include "engine/host/host-i.h"
@@ -232,28 +234,46 @@ int promises_recover(struct promises *p, struct err *err)
 	return r < 0 ? r : batch_commit(b, BATCH_SAFE, err);
 }
 
-bool promises_may_begin(struct promises *p)
+bool promises_may_begin(struct promises *p, struct promises_walk *w)
 {
 	bool may;
 
 	pthread_mutex_lock(&p->lock);
 	may = p->inside == 0 && !p->ending;
-	p->beginning += may;
+	if (may) {
+		w->next = p->walks;
+		p->walks = w;
+	}
 	pthread_mutex_unlock(&p->lock);
 	return may;
 }
 
-void promises_give_up(struct promises *p)
+void promises_linger(void)
 {
+	const char *path = getenv("SNAPCOW_WALK_PAUSE");
+	AUTO_CLOSE int fd = path ? open(path, O_RDONLY | O_CLOEXEC) : -1;
+	char byte;
+
+	while (fd >= 0 && read(fd, &byte, 1) > 0)
+		;
+}
+
+void promises_give_up(struct promises *p, struct promises_walk *w)
+{
+	struct promises_walk **at = &p->walks;
+
 	pthread_mutex_lock(&p->lock);
-	p->beginning--;
+	while (*at != w)
+		at = &(*at)->next;
+	*at = w->next;
 	pthread_cond_broadcast(&p->changed);
 	pthread_mutex_unlock(&p->lock);
 	promises_hold_no_more(p, false);
 	promises_drop_unpromised(p);
 }
 
-void promises_begin(struct promises *p, const struct lazy *record, struct signatures *signatures)
+void promises_begin(struct promises *p, struct promises_walk *w, const struct lazy *record,
+		    struct signatures *signatures)
 {
 	struct err err = { 0 };
 
@@ -261,7 +281,7 @@ void promises_begin(struct promises *p, const struct lazy *record, struct signat
 	/* The record stays, so the next cowfsd goes on. */
 	if (start(p, record, signatures, false, &err) < 0)
 		log_error("%s; 'snap stop' and the next command capture the rest", err.msg);
-	promises_give_up(p);
+	promises_give_up(p, w);
 }
 
 /* lock held; the one under way that a snapshot comes from, or NULL */
@@ -308,15 +328,27 @@ void promises_resume(struct promises *p, const struct catalog_id *snapshot, bool
 
 static const struct promises_scope everything = { .all = true };
 
+static bool has(const struct promises_scope *s, const struct catalog_id *project)
+{
+	for (size_t i = 0; i < s->n && !s->all; i++)
+		if (catalog_id_same(project, &s->projects[i]))
+			return true;
+	return s->all;
+}
+
 /* Is it under way, and of one of these projects? */
 static bool is_in(const struct promising *c, const struct promises_scope *s)
 {
-	if (!promising_is_open(c))
-		return false;
-	for (size_t i = 0; i < s->n && !s->all; i++)
-		if (catalog_id_same(&c->record.project, &s->projects[i]))
-			return true;
-	return s->all;
+	return promising_is_open(c) && has(s, &c->record.project);
+}
+
+/* May what it walks over be of one of these projects, or become the one that is meant? */
+static bool may_be_in(const struct promises_walk *w, const struct promises_scope *s)
+{
+	if (s->walks || catalog_id_is_zero(&w->project) || has(s, &w->project))
+		return true;
+	return s->here && w->path && strlen(w->path) >= s->around &&
+	       path_is_below(s->here, w->path);
 }
 
 /* lock held; the first of them, or NULL */
@@ -387,11 +419,13 @@ static int tell(struct promises *p, const struct promising *c, const struct task
 	return r;
 }
 
-/* lock held; nobody knows yet whose those are that begin */
+/* lock held */
 static size_t count_open(const struct promises *p, const struct promises_scope *s)
 {
-	size_t n = p->beginning;
+	size_t n = 0;
 
+	for (const struct promises_walk *w = p->walks; w; w = w->next)
+		n += may_be_in(w, s);
 	for (const struct promising *c = p->first; c; c = c->after)
 		n += is_in(c, s);
 	return n;
@@ -417,7 +451,7 @@ static int wait_locked(struct promises *p, const struct task *task,
 
 	while (count_open(p, scope) >= most) {
 		c = find_open(p, scope);
-		if (c && !c->started && p->beginning == 0 && !p->ending) {
+		if (c && !c->started && !promises_are_beginning(p) && !p->ending) {
 			c->stuck = (struct err){ 0 };
 			start_thread(c);
 		}

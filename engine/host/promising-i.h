@@ -95,17 +95,23 @@ struct promises {
 	pthread_mutex_t lock; /* guards what follows; nothing is taken while it is held */
 	pthread_cond_t changed;
 	struct promising *first;
-	unsigned beginning;      /* captures that may promise something */
-	unsigned inside;         /* callers that rely on there being none */
-	unsigned foreground;     /* callers that keep a promise of their own */
-	unsigned wanted;         /* callers that wait for what the thread has busy */
-	unsigned awaited;        /* callers that wait for captures to end */
-	unsigned staying;        /* callers that make clones */
-	struct holding *holding; /* owned; while a capture is under way or begins, or NULL */
-	unsigned borrowed;       /* callers that use it */
-	bool settling;           /* a capture is about to end, so they wait */
+	struct promises_walk *walks; /* captures that may promise something */
+	unsigned inside;             /* callers that rely on there being none */
+	unsigned foreground;         /* callers that keep a promise of their own */
+	unsigned wanted;             /* callers that wait for what the thread has busy */
+	unsigned awaited;            /* callers that wait for captures to end */
+	unsigned staying;            /* callers that make clones */
+	struct holding *holding;     /* owned; while a capture is under way or begins, or NULL */
+	unsigned borrowed;           /* callers that use it */
+	bool settling;               /* a capture is about to end, so they wait */
 	bool ending;
 };
+
+/* Is a capture at its walk?  lock held */
+static inline bool promises_are_beginning(const struct promises *p)
+{
+	return p->walks != NULL;
+}
 
 /* Is there anything that could still be captured?  lock held */
 static inline bool promising_is_open(const struct promising *c)

@@ -330,6 +330,102 @@ def a_capture_holds_up_nobody_who_works_on_another_project(w):
     lazy.finish()
 
 
+class Walk:
+    """A clone that is being made, and whose walk does not go on before it is released."""
+
+    def __init__(self, w, cwd, name):
+        self.fifo = w.top / "walk"
+        self.asked = subprocess.Popen([SNAP, "-q", "clone", "--lazy", "-n", name], cwd=cwd,
+                                      env=w.env, stdout=subprocess.DEVNULL)
+        self.gate = os.open(self.fifo, os.O_WRONLY)  # opens when the walk has begun
+
+    @staticmethod
+    def prepare(w):
+        os.mkfifo(w.top / "walk")
+        w.env["SNAPCOW_WALK_PAUSE"] = str(w.top / "walk")
+
+    def __enter__(self):
+        return self
+
+    def release(self):
+        if self.gate >= 0:
+            os.close(self.gate)
+            self.gate = -1
+        assert self.asked.wait(60) == 0
+
+    def __exit__(self, *_):
+        self.release()
+
+
+@test
+def a_walk_holds_up_only_who_works_on_its_project(w):
+    Walk.prepare(w)
+    lazy = Lazy(w)
+    w.ok("init")
+    other, unknown, nested = w.top / "other", w.top / "unknown", lazy.project / "d"
+    for one in (other, unknown):
+        one.mkdir()
+        (one / "a").write_text("1\n")
+    w.ok("snapshot", cwd=other)
+    mine = Path(w.ok("-q", "clone", "-n", "mine", cwd=other).out.decode().strip())
+    (mine / "a").write_text("2\n")
+    with Walk(w, lazy.project, "try"):
+        for words in (["diff", "mine"], ["rebase", "mine"], ["tag", "one", "@"]):
+            w.ok(*words, cwd=other, timeout=60)
+        w.ok("diff", cwd=mine, timeout=60)
+        waits(w, "tag", "two", "@", cwd=lazy.project)
+        waits(w, "tag", "two", "@", cwd=nested)
+        waits(w, "gc", cwd=other)
+        # The clone that the walk is for may come to have that name.
+        waits(w, "rebase", "try", cwd=other)
+        # What is written may lie around what is walked over, or in it.
+        waits(w, "promote", "mine", "--dry-run", cwd=other)
+    lazy.finish()
+    # Of a directory that is no project yet the walk concerns whoever is in it.
+    (unknown / "d").mkdir()
+    then = time.time() - 100
+    os.utime(unknown / "a", (then, then))
+    with Walk(w, unknown, "new"):
+        w.ok("diff", "mine", cwd=other, timeout=60)
+        waits(w, "tag", "three", "@", cwd=unknown / "d")
+    w.ok("gc")
+    w.ok("check")
+
+
+@test
+def what_an_act_concerns_is_found_again_when_it_has_waited(w):
+    """The name that it was given is another project's by then, which is captured still."""
+    lazy = Lazy(w)
+    small = w.top / "small"
+    small.mkdir()
+    then = time.time() - 100
+    for i in range(3):
+        (small / f"s{i}").write_text(f"{i}\n")
+        os.utime(small / f"s{i}", (then, then))
+    time.sleep(0.05)
+    w.ok("-q", "clone", "--lazy", "-n", "first", cwd=small)
+    asked = subprocess.Popen([SNAP, "rebase", "try"], cwd=small, env=w.env,
+                             stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    try:
+        asked.wait(0.5)
+        raise AssertionError("it did not wait for the project it was asked in")
+    except subprocess.TimeoutExpired:
+        pass
+    path = lazy.clone()
+    lazy.hold(5)  # more than `small` has, and fewer than the project
+    wait_for(lambda: w.ok("status", "--json", "first").json("snap.status/1")["complete"])
+    try:
+        out, err = asked.communicate(timeout=0.5)
+        raise AssertionError(f"it did not wait for what has that name now: {out} {err}")
+    except subprocess.TimeoutExpired:
+        pass
+    lazy.release()
+    out, err = asked.communicate(timeout=60)
+    assert asked.returncode == 0, (out, err)
+    lazy.same(path)
+    lazy.finish()
+
+
 @test
 def what_is_written_waits_for_a_capture_of_a_directory_around_it(w):
     """It may hold the files that are to be replaced."""

@@ -123,6 +123,7 @@ TEST(the_end_does_not_wait_for_a_walk_that_a_writer_waits_for)
 {
 	const struct object_id promise = { { 1 } };
 	struct lease_trial trial;
+	struct promises_walk walk = { 0 };
 	struct promises *all = NULL;
 	struct host host = { 0 };
 	struct err err = { 0 };
@@ -137,7 +138,7 @@ TEST(the_end_does_not_wait_for_a_walk_that_a_writer_waits_for)
 	fd = open(path, O_RDONLY | O_CLOEXEC);
 	CHECK(fd >= 0);
 	CHECK_OK(promises_new(&host, &all, &err), &err);
-	CHECK(promises_may_begin(all));
+	CHECK(promises_may_begin(all, &walk));
 	r = promises_lease(all, fd, &trial);
 	if (r == -ENOTSUP) {
 		promises_free(all);
