@@ -228,7 +228,7 @@ static int check(const struct invocation *inv, struct err *err)
 }
 
 /* What the clone is made of, where that must be brought or captured first. */
-static int prepare(struct invocation *inv, struct engine_clone_options *o,
+static int prepare(struct invocation *inv, struct engine_clone_options *o, int *hold,
 		   struct engine_taken *taken, struct engine_fetched *fetched, struct err *err)
 {
 	const struct clone_args *args = inv->args;
@@ -238,7 +238,7 @@ static int prepare(struct invocation *inv, struct engine_clone_options *o,
 		r = take_machine(inv, taken, err);
 		o->from = taken->snapshot.id;
 	} else if (inv->n_words > 0) {
-		r = fetched_bring(inv, inv->words[0], !args->wait, fetched, err);
+		r = fetched_bring(inv, inv->words[0], args->wait ? NULL : hold, fetched, err);
 		o->from = fetched->snapshot.id;
 		if (r == -ENOENT && !strchr(inv->words[0], '/'))
 			cmd_hint_words(inv, "clone -n", (const char *[]){ inv->words[0], NULL });
@@ -269,6 +269,7 @@ static int clone_run(struct invocation *inv, struct err *err)
 		.part = args->path,
 		.watch = progress_watch(inv->progress),
 	};
+	AUTO_CLOSE int hold = -1; /* what was brought, until the clone is made */
 	bool brought;
 	int r;
 
@@ -277,7 +278,7 @@ static int clone_run(struct invocation *inv, struct err *err)
 	r = check(inv, err);
 	if (r < 0)
 		return r;
-	r = prepare(inv, &options, &taken, &fetched, err);
+	r = prepare(inv, &options, &hold, &taken, &fetched, err);
 	brought = r == 0;
 	r = r < 0 ? r : engine_clone(inv->engine, &options, &clones, err);
 	progress_done(inv->progress);

@@ -358,7 +358,7 @@ int run_go(struct invocation *inv, struct engine_waiting **waits, struct engine_
 		return r;
 	r = run_words(inv, &words, err);
 	if (r == 0 && names_remote(inv)) {
-		r = fetched_bring(inv, inv->words[0], false, &fetched, err);
+		r = fetched_bring(inv, inv->words[0], NULL, &fetched, err);
 		options.from = fetched.snapshot.id;
 	}
 	if (r < 0)

@@ -44,11 +44,11 @@ void fetched_print(const struct invocation *inv, const struct engine_fetched *f)
 		duration_format(f->elapsed_ms, time), f->lazy ? "; the rest follows" : "");
 }
 
-int fetched_bring(struct invocation *inv, const char *from, bool lazy, struct engine_fetched *ret,
+int fetched_bring(struct invocation *inv, const char *from, int *hold, struct engine_fetched *ret,
 		  struct err *err)
 {
 	const struct engine_fetch_options options = { .from = from,
-						      .lazy = lazy,
+						      .hold = hold,
 						      .watch = progress_watch(inv->progress) };
 	struct invocation aside = *inv;
 	int r = engine_fetch(inv->engine, &options, ret, err);

@@ -34,10 +34,10 @@
 void fetched_set(struct json j, const struct engine_fetched *f);
 
 /*
- * For commands that go on with what came: fetch `from`, say so on stderr unless quiet.  With `lazy`, names and
- * attributes are enough to go on.  The caller frees *ret.
+ * For commands that go on with what came: fetch `from`, say so on stderr unless quiet.  `hold` is as in
+ * struct engine_fetch_options.  The caller frees *ret.
  */
-NODISCARD int fetched_bring(struct invocation *inv, const char *from, bool lazy,
+NODISCARD int fetched_bring(struct invocation *inv, const char *from, int *hold,
 			    struct engine_fetched *ret, struct err *err);
 
 /* "fetched  0c4f11d2 as origin/main  80,000 files, received 84 MiB, in 2.1 s" */

@@ -19,6 +19,7 @@
 #include "cowfs/store/root.h"
 #include "engine/act/acts-i.h"
 #include "engine/act/receive-lazy-i.h"
+#include "engine/act/unneeded-i.h"
 #include "engine/api/meta.h"
 #include "engine/find/moved-i.h"
 #include "engine/host/host-i.h"
@@ -422,9 +423,10 @@ int receive_lazily(struct task *task, const struct engine_receive_options *optio
 	if (!promises_have_room(p) || !promises_may_begin(p, &walk))
 		return err_set(err, -EBUSY, "others need all states to be complete");
 	r = receive(task, options, ret, &record, err);
-	if (r >= 0 && record.files > 0)
-		promises_begin(p, &walk, &record, NULL);
-	else
+	if (r < 0 || record.files == 0) {
 		promises_give_up(p, &walk);
-	return r;
+		return r;
+	}
+	promises_begin(p, &walk, &record, NULL);
+	return unneeded_await_clone(task, &record.snapshot, err);
 }

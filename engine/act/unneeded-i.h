@@ -3,10 +3,12 @@
  *
  * The capture of a whole root for one run would go on for minutes after the run.  It ends instead
  * (lazy.passing): its record and its snapshot go, and nothing more is read.  If a tag, another clone or a
- * snapshot of one still names what it promised, it goes on.
+ * snapshot of one still names what it promised, it goes on.  So it does while a client that asked for it has
+ * yet to ask for the clone.
  */
 #pragma once
 
+#include "base/err.h"
 #include "cowfs/store/catalog-id.h"
 
 struct clone;
@@ -24,6 +26,13 @@ void unneeded_end(struct host *h, const struct catalog_id *captured);
  * NULL) names it.
  */
 void unneeded_give_up(struct task *task, const struct catalog_id *start, const char *from);
+
+/*
+ * The client asks for a clone of the captured snapshot next, in a question of its own.  Until its connection
+ * ends the capture goes on; then it ends like any other that has no clone.  On failure it has ended.
+ */
+NODISCARD int unneeded_await_clone(struct task *task, const struct catalog_id *captured,
+				   struct err *err);
 
 /* Those that a cowfsd before this one left, before promises_recover() goes on with the others. */
 void unneeded_sweep(struct host *h);

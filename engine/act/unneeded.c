@@ -9,6 +9,7 @@
 #include "engine/act/forget-i.h"
 #include "engine/find/engine-i.h"
 #include "engine/host/host-i.h"
+#include "engine/host/keep-i.h"
 #include "engine/host/promises-i.h"
 
 struct catalog_id unneeded_of(struct host *h, const struct clone *c)
@@ -47,6 +48,69 @@ static int delete_tag(struct batch *b, const struct lazy *l, const char *name, s
 	return ref_delete(b, REF_TAG, name, strlen(name), err);
 }
 
+/* --- clones that are yet to come ------------------------------------------------------------ */
+
+/* A client has its capture and has not asked for the clone of it yet. */
+struct awaited {
+	struct kept kept; /* of the client's connection */
+	struct host *host;
+	struct catalog_id captured;
+	struct awaited *next; /* guarded by host->lock */
+};
+
+static bool is_awaited(struct host *h, const struct catalog_id *captured)
+{
+	bool found = false;
+
+	pthread_mutex_lock(&h->lock);
+	for (const struct awaited *a = h->awaited; a && !found; a = a->next)
+		found = catalog_id_same(&a->captured, captured);
+	pthread_mutex_unlock(&h->lock);
+	return found;
+}
+
+static void release_awaited(struct kept *k)
+{
+	struct awaited *a = (struct awaited *)k, **at;
+	struct host *h = a->host;
+
+	pthread_mutex_lock(&h->lock);
+	for (at = &h->awaited; *at != a; at = &(*at)->next)
+		;
+	*at = a->next;
+	pthread_mutex_unlock(&h->lock);
+	unneeded_end(h, &a->captured);
+	free(a);
+}
+
+int unneeded_await_clone(struct task *task, const struct catalog_id *captured, struct err *err)
+{
+	struct awaited *a = calloc(1, sizeof(*a));
+	struct host *h = task->host;
+
+	if (!a) {
+		unneeded_end(h, captured);
+		return err_nomem(err);
+	}
+	*a = (struct awaited){ .kept.release = release_awaited, .host = h, .captured = *captured };
+	pthread_mutex_lock(&h->lock);
+	a->next = h->awaited;
+	h->awaited = a;
+	pthread_mutex_unlock(&h->lock);
+	keep_add(task->kept, &a->kept);
+	return 0;
+}
+
+/* --- the end -------------------------------------------------------------------------------- */
+
+static int is_it(const struct lazy *l, void *ctx, struct err *err)
+{
+	const struct lazy *wanted = ctx;
+
+	(void)err;
+	return l->ended == 0 && catalog_id_same(&l->id, &wanted->id);
+}
+
 /* host->snapshots held for writing.  1 if it is gone.  Whoever halts it resumes it, and nobody else does. */
 static int end_locked(struct host *h, const struct lazy *l, bool *ret_halted, struct err *err)
 {
@@ -54,8 +118,13 @@ static int end_locked(struct host *h, const struct lazy *l, bool *ret_halted, st
 	CLEANUP(forget_done) struct forget f = { .capture = l, .tag = tag };
 	CLEANUP(batch_end_p) struct batch *b = NULL;
 	uint64_t unused;
-	int r = forget_add_id(&f, h->store, &l->snapshot, err);
+	int r =
+	    is_awaited(h, &l->snapshot) ? 0 : lazy_each(h->store, is_it, (void *)(uintptr_t)l, err);
 
+	/* It may have come to its end since it was found, or somebody else may have ended it. */
+	if (r <= 0)
+		return r;
+	r = forget_add_id(&f, h->store, &l->snapshot, err);
 	r = r < 0 ? r : forget_settle(&f, h->store, NULL, err);
 	if (r < 0 || forget_stays(&f, &l->snapshot))
 		return r < 0 ? r : 0;

@@ -101,7 +101,12 @@ struct engine_fetch_options {
 	const char *base_manifest, *base_snapshot;
 	uint64_t rate;
 	uint64_t jobs;
-	bool lazy; /* return when names and attributes are here, if that is sooner */
+	/*
+	 * Not NULL: return when names and attributes are here, if that is sooner.  A clone has to be made of the
+	 * snapshot then.  Once the descriptor that is left here is closed, or this process is dead, the fetch ends
+	 * if there is none; -1: there is nothing to wait for.  Owned by the caller.
+	 */
+	int *hold;
 	struct engine_watch watch;
 };
 
@@ -248,9 +253,12 @@ void engine_received_done(struct engine_received *r);
 NODISCARD int engine_receive(struct engine *e, const struct engine_receive_options *options,
 			     struct engine_received *ret, struct err *err);
 
-/* The same for a lazy fetch.  -EBUSY if none may begin now: somebody needs all states to be complete. */
+/*
+ * The same for a lazy fetch.  -EBUSY if none may begin now: somebody needs all states to be complete.
+ * *ret_hold is as in struct engine_fetch_options.
+ */
 NODISCARD int engine_receive_lazily(struct engine *e, const struct engine_receive_options *options,
-				    struct engine_received *ret, struct err *err);
+				    struct engine_received *ret, int *ret_hold, struct err *err);
 
 /* A process that brings what a lazy fetch promised reports, and asks what to bring next. */
 struct engine_supply_options {

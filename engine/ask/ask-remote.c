@@ -3,7 +3,7 @@
 #include "engine/find/engine-i.h"
 
 static int receive(struct engine *e, const char *verb, const struct engine_receive_options *options,
-		   struct engine_received *ret, struct err *err)
+		   struct control *c, struct engine_received *ret, struct err *err)
 {
 	CLEANUP(ask_done) struct ask a;
 	struct json answer;
@@ -11,18 +11,25 @@ static int receive(struct engine *e, const char *verb, const struct engine_recei
 
 	ask_begin(&a, e, verb);
 	fields_set(a.options, &wire_receive_options, options);
-	r = ask_daemon(&a, e, ASK_CREATE, &options->watch, &answer, err);
+	r = ask_keeping(&a, e, ASK_CREATE, &options->watch, c, &answer, err);
 	return r < 0 ? r : ask_take(&a, answer, &wire_received, ret, err);
 }
 
 int engine_receive(struct engine *e, const struct engine_receive_options *options,
 		   struct engine_received *ret, struct err *err)
 {
-	return receive(e, VERB_RECEIVE, options, ret, err);
+	CLEANUP(control_done) struct control c = CONTROL_INIT;
+
+	return receive(e, VERB_RECEIVE, options, &c, ret, err);
 }
 
 int engine_receive_lazily(struct engine *e, const struct engine_receive_options *options,
-			  struct engine_received *ret, struct err *err)
+			  struct engine_received *ret, int *ret_hold, struct err *err)
 {
-	return receive(e, VERB_RECEIVE_LAZILY, options, ret, err);
+	CLEANUP(control_done) struct control c = CONTROL_INIT;
+	int r = receive(e, VERB_RECEIVE_LAZILY, options, &c, ret, err);
+
+	if (r == 0)
+		*ret_hold = TAKE_FD(c.fd);
+	return r;
 }

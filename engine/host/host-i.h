@@ -24,6 +24,7 @@
 
 struct promises;
 struct staged;
+struct awaited;
 
 /* A mounted clone.  Only the holder of its turn may use the members. */
 struct live {
@@ -54,6 +55,7 @@ struct host {
 	struct layers *layers; /* both NULL until the first clone is mounted */
 	struct mounts *mounts;
 	struct staged *staged;      /* clones that runs use (stage.c) */
+	struct awaited *awaited;    /* captures that clients are about to clone (unneeded.c) */
 	struct object_id no_strays; /* the tree that was last walked and has none (strays-i.h) */
 	int64_t next_expiry;        /* when the first clone expires; INT64_MAX: none does */
 };

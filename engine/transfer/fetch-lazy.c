@@ -177,10 +177,12 @@ static int receive(struct lazy_fetch *l, struct engine_received *got, struct err
 	snprintf(o.lazy, sizeof(o.lazy), "%s", l->dir.id);
 	for (unsigned round = 0; round < FETCHING_ROUNDS_MAX; round++) {
 		struct ranges ranges = { .l = l };
-		int r = engine_receive_lazily(l->f->e, &o, got, err);
+		int r = engine_receive_lazily(l->f->e, &o, got, &l->f->hold, err);
 
 		if (r < 0 || got->n_ranges == 0)
 			return r;
+		cleanup_close(&l->f->hold);
+		l->f->hold = -1;
 		ranges.list = got->ranges;
 		r = crew_each(l->f->lines.n, got->n_ranges, bring_range, &ranges, err);
 		engine_received_done(got);

@@ -37,6 +37,7 @@ static void fetching_done(struct fetching *f)
 	free(f->signer);
 	cleanup_close(&f->dir);
 	cleanup_close(&f->lock);
+	cleanup_close(&f->hold);
 	free(f->tag);
 	free(f->meta);
 	strlist_done(&f->packs);
@@ -469,6 +470,7 @@ int engine_fetch(struct engine *e, const struct engine_fetch_options *options,
 						     .options = options,
 						     .dir = -1,
 						     .lock = -1,
+						     .hold = -1,
 						     .meter = { .lock = PTHREAD_MUTEX_INITIALIZER,
 								.watch = &options->watch,
 								.doing = "receiving" } };
@@ -482,7 +484,7 @@ int engine_fetch(struct engine *e, const struct engine_fetch_options *options,
 	if (r == 0)
 		r = choose_labels(&f, err);
 	if (r == 0)
-		r = options->lazy ? fetch_lazily(&f, &got, err) : 1;
+		r = options->hold ? fetch_lazily(&f, &got, err) : 1;
 	if (r > 0)
 		r = fetch(&f, &got, err);
 	if (r < 0)
@@ -494,6 +496,8 @@ int engine_fetch(struct engine *e, const struct engine_fetch_options *options,
 		seen_save(e, &f.target, &f.seen);
 	cache_sweep(&f.lines.cache, &f.manifest);
 	r = fill_answer(&f, &got, ret);
+	if (options->hold)
+		*options->hold = TAKE_FD(f.hold);
 	ret->elapsed_ms = engine_clock_ms() - start;
 	return r;
 }

@@ -259,7 +259,12 @@ static int run(struct fetcher *f, const char *id, struct err *err)
 	int r = lazy_dir_open(f->e, id, false, &f->dir, err);
 
 	r = r < 0 ? r : take_lock(f, err);
-	r = r < 0 ? r : lazy_source_read(&f->dir, &f->source, err);
+	if (r < 0)
+		return r;
+	r = lazy_source_read(&f->dir, &f->source, err);
+	/* It came to its end while we were started, and our lock and log are what is left of it. */
+	if (r == -ENOENT)
+		lazy_dir_remove(&f->dir);
 	if (r < 0)
 		return r;
 	r = connections_open(f->e, &f->lines, f->source.url, f->source.rate, f->source.jobs, err);

@@ -27,6 +27,7 @@ struct fetching {
 	struct seen seen;
 	bool has_seen;
 	int dir, lock; /* of the directory where packs come to */
+	int hold;      /* owned; keeps a lazy fetch for its first clone; -1: none */
 	char *tag;     /* owned */
 	char *meta;    /* owned; labels */
 	struct strlist packs;

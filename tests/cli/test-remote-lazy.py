@@ -297,6 +297,16 @@ def wrong_bytes_are_never_shown(w):
 
 
 @test
+def a_process_that_comes_after_the_end_leaves_nothing(w):
+    o = Lazy(w)
+    o.finish(o.clone())
+    over = o.store_dir() / ("0" * 16)
+    over.mkdir(parents=True)
+    subprocess.run(["snap-fetch", o.other.store, over.name], executable=SNAP, env=w.env, check=False, timeout=60)
+    assert not over.exists(), list(over.iterdir())
+
+
+@test
 def a_fetch_whose_last_clone_goes_is_given_up(w):
     o = Lazy(w)
     o.clone()
@@ -320,6 +330,63 @@ def a_clone_that_cannot_be_made_leaves_no_fetch_that_nobody_owns(w):
     assert until(lambda: not list(o.store_dir().glob("*")) and not o.fetchers()), o.fetchers()
     o.other.ok("tag", "mine", "@", timeout=60)
     o.other.ok("diff", "look", timeout=60)
+    o.other.end()
+
+
+class Between:
+    """A clone of the snapshot whose command stands between its two questions to cowfsd: it cannot say what it fetched."""
+
+    def __init__(self, o, name):
+        self.reader, writer = os.pipe()
+        os.set_blocking(writer, False)
+        with contextlib.suppress(BlockingIOError):
+            while True:
+                os.write(writer, b"x")
+        os.set_blocking(writer, True)
+        self.process = subprocess.Popen([SNAP, "clone", f"{depot(o.w)}:main", name], cwd=o.other.project,
+                                        env={**o.w.env, "SNAPCOW_STORE": str(o.other.store)},
+                                        stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=writer)
+        os.close(writer)
+        assert until(o.fetchers), "the first question is answered before this one starts"
+        # The next command takes what is noted here for its own.
+        assert until(lambda: list((o.other.store / "remote" / "seen").glob("*")))
+        assert self.process.poll() is None
+
+    def kill(self):
+        self.process.kill()
+        self.process.wait()
+        os.close(self.reader)
+
+    def go_on(self):
+        while os.read(self.reader, 65536):
+            pass
+        os.close(self.reader)
+        return self.process.wait()
+
+
+@test
+def a_command_killed_before_it_asks_for_the_clone_leaves_no_fetch(w):
+    o = Lazy(w)
+    Between(o, "look").kill()
+    assert until(lambda: not list(o.store_dir().glob("*")) and not o.fetchers()), o.fetchers()
+    assert o.other.ok("tag", "--json").json("snap.tag/1")["tags"] == []
+    o.other.ok("check")
+    clone = o.clone("again")
+    o.finish(clone, "again")
+
+
+@test
+def what_one_command_is_about_to_clone_another_that_fails_does_not_end(w):
+    o = Lazy(w)
+    o.other.ok("init")
+    o.other.ok("clone", "-n", "taken")
+    first = Between(o, "look")
+    assert b"there is a clone 'taken' already" in o.other.snap("clone", f"{depot(w)}:main", "taken").ends(1).err
+    assert o.fetchers() and list(o.store_dir().glob("*"))
+    assert first.go_on() == 0
+    assert o.status()["fetching"], o.status()
+    o.other.ok("rm", "look")
+    assert until(lambda: not list(o.store_dir().glob("*")) and not o.fetchers()), o.fetchers()
     o.other.end()
 
 
