@@ -125,10 +125,10 @@ static int enter(struct holding *h, const struct object_id *promise, uint64_t si
 	struct leased *one;
 	void *other;
 	int r;
-	LOCKED(&h->lock);
 
-	if (size < LARGE && h->by_key.n >= h->max / SMALL_PART)
+	if (size < LARGE && h->n >= h->max / SMALL_PART)
 		return -EMFILE;
+	LOCKED(&h->lock);
 	one = calloc(1, sizeof(*one));
 	if (!one)
 		return -ENOMEM;

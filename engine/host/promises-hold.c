@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/lock.h"
 #include "base/log.h"
 #include "engine/host/holding-i.h"
 #include "engine/host/host-i.h"
@@ -58,24 +59,32 @@ static bool may_hold(const struct promises *p)
 	return !p->ending && !(hold && strcmp(hold, "no") == 0);
 }
 
-/* NULL: there is none.  give_back() what this returned. */
-static struct holding *borrow(struct promises *p, bool make)
+static void make_holding(struct promises *p)
 {
-	struct holding *h;
+	LOCKED(&p->lock);
 
-	pthread_mutex_lock(&p->lock);
-	if (!p->holding && make && may_hold(p))
+	if (!p->holding && may_hold(p))
 		p->holding = holding_new(keep_now, p);
-	h = p->holding;
-	p->borrowed += h != NULL;
-	pthread_mutex_unlock(&p->lock);
-	return h;
 }
 
-static void give_back(struct promises *p, const struct holding *h)
+/*
+ * NULL: there is none.  give_back() in any case.  Each file of a walk comes here twice, in several
+ * threads, so no lock is taken: whoever takes the set away sees this borrower, or this one sees that it is
+ * gone.
+ */
+static struct holding *borrow(struct promises *p, bool make)
 {
+	if (make && !p->holding)
+		make_holding(p);
+	p->borrowed++;
+	return p->holding;
+}
+
+static void give_back(struct promises *p)
+{
+	if (--p->borrowed > 0 || !p->taken_away)
+		return;
 	pthread_mutex_lock(&p->lock);
-	p->borrowed -= h != NULL;
 	pthread_cond_broadcast(&p->changed);
 	pthread_mutex_unlock(&p->lock);
 }
@@ -90,7 +99,7 @@ int promises_lease(void *ctx, int fd, struct lease_trial *ret)
 	struct holding *h = borrow(ctx, true);
 	int r = h ? holding_try(h, fd, ret) : leases_try(NULL, fd, false, ret);
 
-	give_back(ctx, h);
+	give_back(ctx);
 	return r;
 }
 
@@ -101,7 +110,7 @@ bool promises_hold(void *ctx, const struct object_id *promise, int fd, uint64_t 
 	/* A walk that is repeated meets what is held, by another descriptor. */
 	const bool taken = h && holding_add(h, promise, fd, size, t) == 0;
 
-	give_back(ctx, h);
+	give_back(ctx);
 	return taken;
 }
 
@@ -110,7 +119,7 @@ int promises_open_held(struct promises *p, const struct object_id *promise)
 	struct holding *h = borrow(p, false);
 	int fd = h ? holding_open(h, promise) : -ENOENT;
 
-	give_back(p, h);
+	give_back(p);
 	return fd;
 }
 
@@ -140,7 +149,7 @@ void promising_hold(struct promising *c)
 		if (one->state == PROMISE_OPEN)
 			one->held = (h && holding_has(h, &one->what.id)) ||
 				    (c->recovered && hold_again(c, one));
-	give_back(c->all, h);
+	give_back(c->all);
 }
 
 void promises_drop_held(struct promises *p, struct promise **list, size_t n)
@@ -149,7 +158,7 @@ void promises_drop_held(struct promises *p, struct promise **list, size_t n)
 
 	for (size_t i = 0; h && i < n; i++)
 		holding_drop(h, &list[i]->what.id);
-	give_back(p, h);
+	give_back(p);
 }
 
 /* lock held; whatever is promised now stands in an index */
@@ -188,7 +197,7 @@ void promises_drop_unpromised(struct promises *p)
 	pthread_mutex_unlock(&p->lock);
 	for (size_t i = 0; i < unpromised; i++)
 		holding_drop(h, &list[i]);
-	give_back(p, h);
+	give_back(p);
 }
 
 /* lock held */
@@ -206,9 +215,11 @@ void promises_hold_no_more(struct promises *p, bool whatever)
 
 	pthread_mutex_lock(&p->lock);
 	if (whatever || !is_needed(p)) {
-		h = TAKE_PTR(p->holding);
+		h = atomic_exchange(&p->holding, NULL);
+		p->taken_away++;
 		while (h && p->borrowed > 0)
 			pthread_cond_wait(&p->changed, &p->lock);
+		p->taken_away--;
 	}
 	pthread_mutex_unlock(&p->lock);
 	holding_free(h);

@@ -101,9 +101,11 @@ struct promises {
 	unsigned wanted;             /* callers that wait for what the thread has busy */
 	unsigned awaited;            /* callers that wait for captures to end */
 	unsigned staying;            /* callers that make clones */
-	struct holding *holding;     /* owned; while a capture is under way or begins, or NULL */
-	unsigned borrowed;           /* callers that use it */
-	bool settling;               /* a capture is about to end, so they wait */
+	/* Owned; while a capture is under way or begins, or NULL.  Set with the lock, read without. */
+	struct holding *_Atomic holding;
+	atomic_uint borrowed;   /* callers that may use it, without the lock */
+	atomic_uint taken_away; /* callers that wait until there are none */
+	bool settling;          /* a capture is about to end, so they wait */
 	bool ending;
 };
 
