@@ -470,6 +470,16 @@ void cache_share(struct cache *c)
 	atomic_store(&c->store->cache, c);
 }
 
+void cache_offer(struct store *s, enum object_kind kind, const struct object_id *id,
+		 const void *data, size_t len)
+{
+	struct cache *c = atomic_load(&s->cache);
+	const enum pool pool = pool_of(kind);
+
+	if (c && held(c, pool) + sizeof(struct object) + len <= c->limit[pool])
+		cache_add(c, kind, id, data, len);
+}
+
 int cache_require(struct store *s, enum object_kind kind, const struct object_id *id,
 		  struct buf *out, struct err *err)
 {

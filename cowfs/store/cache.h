@@ -58,6 +58,10 @@ void cache_add(struct cache *c, enum object_kind kind, const struct object_id *i
  */
 void cache_share(struct cache *c);
 
+/* As cache_add() for the cache that is shared, if there is one and nothing has to leave it for that. */
+void cache_offer(struct store *s, enum object_kind kind, const struct object_id *id,
+		 const void *data, size_t len);
+
 /* As store_require(), through the cache that is shared if there is one. */
 NODISCARD int cache_require(struct store *s, enum object_kind kind, const struct object_id *id,
 			    struct buf *out, struct err *err);

@@ -83,6 +83,7 @@ struct tree_builder {
 	struct batch *batch;          /* borrowed */
 	struct cache *cache;          /* borrowed; where nodes that were taken over are read */
 	const struct object_key *key; /* borrowed from the batch's store */
+	bool offers;                  /* nodes to the cache that is shared */
 	struct level levels[TREE_LEVEL_MAX + 1];
 	struct buf bytes;
 	char last[TREE_NAME_LEN_MAX]; /* the name added last */
@@ -114,6 +115,11 @@ int tree_builder_new_over(struct batch *b, struct cache *c, struct tree_builder 
 		return r;
 	(*ret)->cache = c;
 	return 0;
+}
+
+void tree_builder_offer(struct tree_builder *t)
+{
+	t->offers = true;
 }
 
 void tree_builder_free(struct tree_builder *t)
@@ -200,6 +206,9 @@ static int store_node(struct tree_builder *t, struct level *l, struct object_id 
 		return r;
 	if (t->cache)
 		cache_add(t->cache, OBJECT_TREE, ret_id, t->bytes.data, t->bytes.len);
+	else if (t->offers)
+		cache_offer(batch_store(t->batch), OBJECT_TREE, ret_id, t->bytes.data,
+			    t->bytes.len);
 	return r;
 }
 

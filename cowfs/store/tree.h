@@ -24,6 +24,9 @@ NODISCARD int tree_builder_new(struct batch *b, struct tree_builder **ret, struc
 void tree_builder_free(struct tree_builder *t); /* NULL is fine */
 DEFINE_CLEANUP(struct tree_builder *, tree_builder_free)
 
+/* What it builds is looked at next: into the cache that is shared with it, as long as there is room. */
+void tree_builder_offer(struct tree_builder *t);
+
 NODISCARD int tree_builder_add(struct tree_builder *t, const struct tree_entry *e, struct err *err);
 
 /* Give the tree of all that was added; the builder is then as new and takes the next directory. */

@@ -287,8 +287,13 @@ static int capture_and_commit(struct taking *t, struct batch *b, struct err *err
 	const bool lazy = t->options->lazy && !t->options->git && promises_may_begin(p, &walk);
 	int r = lazy ? catalog_id_new(&t->lazy.id, err) : 0;
 
-	if (lazy)
+	if (lazy) {
+		struct err ignored = { 0 };
+
+		/* The cache that shows what is walked over is there first; a clone says if it cannot be. */
+		IGNORE_RESULT(host_serve(t->task->host, &ignored), "it is only a cache");
 		promises_linger();
+	}
 	r = r < 0 ? r : capture_and_put(t, b, err);
 	if (lazy && r >= 0 && is_lazy(t))
 		promises_begin(p, &walk, &t->lazy, TAKE_PTR(t->captured.signatures));

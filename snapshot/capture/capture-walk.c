@@ -322,7 +322,11 @@ static int worker_init(struct worker *k, struct walk *w, struct err *err)
 	k->reader.pulse = pulse;
 	k->reader.pulse_ctx = k;
 	k->reader.options = w->options;
-	return r < 0 ? r : tree_builder_new(w->batch, &k->builder, err);
+	r = r < 0 ? r : tree_builder_new(w->batch, &k->builder, err);
+	/* Whoever could not wait for the files will look at the names now. */
+	if (r >= 0 && w->options->lazy)
+		tree_builder_offer(k->builder);
+	return r;
 }
 
 static void worker_done(struct worker *k)

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <pthread.h>
 #include <stdio.h>
+#include <sys/stat.h>
 
 #include "tests/lib/damage.h"
 #include "tests/lib/stock.h"
@@ -349,6 +350,61 @@ TEST(threads_share_one_copy_and_lose_nothing)
 	CHECK(held(c) <= 20 << 10);
 	cache_drop(c);
 	CHECK_EQ(held(c), 0);
+}
+
+/* --- what is offered ---------------------------------------------------------------------- */
+
+static struct object_id id_no(unsigned i)
+{
+	struct object_id id = { { 1 } };
+
+	id.b[1] = (uint8_t)i;
+	return id;
+}
+
+TEST(what_is_offered_is_taken_while_there_is_room_and_drives_nothing_out)
+{
+	CLEANUP(store_close_p) struct store *s = texts_store("offered");
+	CLEANUP(cache_free_p) struct cache *c = new_cache(s, ROOMY, 4 << 10);
+	static const uint8_t bytes[1000];
+	const struct object_id first = id_no(0);
+	unsigned taken = 0;
+
+	cache_offer(s, OBJECT_TREE, &first, bytes, sizeof(bytes)); /* to nobody yet */
+	cache_share(c);
+	CHECK(!cache_has(c, OBJECT_TREE, &first));
+	for (unsigned i = 0; i < 10; i++) {
+		const struct object_id id = id_no(i);
+
+		cache_offer(s, OBJECT_TREE, &id, bytes, sizeof(bytes));
+		taken += cache_has(c, OBJECT_TREE, &id);
+	}
+	CHECK_EQ(taken, 3);
+	CHECK(cache_has(c, OBJECT_TREE, &first));
+	CHECK(held(c) <= 4 << 10);
+}
+
+TEST(a_builder_offers_what_it_puts_if_it_is_told_to)
+{
+	CLEANUP(store_close_p) struct store *s = texts_store("builder");
+	CLEANUP(cache_free_p) struct cache *c = new_cache(s, ROOMY, ROOMY);
+	CLEANUP(batch_end_p) struct batch *b = stock_begin(s);
+	CLEANUP(tree_builder_free_p) struct tree_builder *t = NULL;
+	struct tree_entry e = { .name = "a", .name_len = 1, .mode = S_IFREG | 0644, .ino = 3 };
+	struct tree_summary below;
+	struct object_id quiet, told;
+	struct err err = { 0 };
+
+	cache_share(c);
+	CHECK_OK(tree_builder_new(b, &t, &err), &err);
+	CHECK_OK(tree_builder_add(t, &e, &err), &err);
+	CHECK_OK(tree_builder_finish(t, &quiet, &below, &err), &err);
+	tree_builder_offer(t);
+	e.ino = 4;
+	CHECK_OK(tree_builder_add(t, &e, &err), &err);
+	CHECK_OK(tree_builder_finish(t, &told, &below, &err), &err);
+	CHECK(!cache_has(c, OBJECT_TREE, &quiet));
+	CHECK(cache_has(c, OBJECT_TREE, &told));
 }
 
 TEST_MAIN("cache")
