@@ -95,9 +95,11 @@ struct promise *promising_add(struct promising *p, const struct object_id *id, u
 
 /* --- what was promised -------------------------------------------------------------------- */
 
+/* A directory whose names are still to be looked at. */
 struct place {
 	struct object_id tree;
-	char *path; /* owned; "" is the top */
+	uint64_t record; /* the same among the signatures, if those are used */
+	char *path;      /* owned; "" is the top */
 };
 
 struct places {
@@ -105,6 +107,7 @@ struct places {
 	size_t n, cap;
 	struct promising *p;
 	struct root root;
+	bool signatures; /* those of the capture have all that its trees say */
 };
 
 static void places_done(struct places *w)
@@ -115,22 +118,29 @@ static void places_done(struct places *w)
 }
 
 /* Takes the path. */
-static int push(struct places *w, const struct object_id *tree, char *path, struct err *err)
+static int push(struct places *w, const struct object_id *tree, uint64_t record, char *path,
+		struct err *err)
 {
 	if (!path || !VEC_ROOM(w->list, w->n, w->cap)) {
 		free(path);
 		return err_nomem(err);
 	}
-	w->list[w->n++] = (struct place){ .tree = *tree, .path = path };
+	w->list[w->n++] = (struct place){ .tree = *tree, .record = record, .path = path };
 	return 0;
 }
 
 static char *path_of(const char *dir, const struct tree_entry *e)
 {
-	char *path;
+	const size_t len = strlen(dir), before = len + (len > 0);
+	char *path = malloc(before + e->name_len + 1);
 
-	if (asprintf(&path, "%s%s%.*s", dir, dir[0] ? "/" : "", (int)e->name_len, e->name) < 0)
+	if (!path)
 		return NULL;
+	memcpy(path, dir, len);
+	if (len > 0)
+		path[len] = '/';
+	memcpy(path + before, e->name, e->name_len);
+	path[before + e->name_len] = '\0';
 	return path;
 }
 
@@ -167,7 +177,7 @@ static int add_entry(struct places *w, const char *dir, const struct tree_entry 
 	case TREE_LINK:
 		return add_link(w, dir, e, err);
 	case TREE_DIR:
-		return push(w, &e->id, path_of(dir, e), err);
+		return push(w, &e->id, 0, path_of(dir, e), err);
 	case TREE_NONE:
 	case TREE_CHUNK:
 	case TREE_RECIPE:
@@ -188,16 +198,47 @@ static int add_dir(struct places *w, const struct place *at, struct err *err)
 	return r < 0 ? r : 0;
 }
 
+/* The same by the signatures, which name a file with several names as often as it has them. */
+static int add_signed_dir(struct places *w, const struct place *at, struct err *err)
+{
+	struct signature_iter it = signatures_names(w->p->signatures, at->record);
+	struct signature s;
+	int r = 0;
+
+	for (; r >= 0 && it.left > 0; signature_iter_step(&it)) {
+		signature_decode(it.next, &s);
+		if (s.e.form == TREE_LAZY)
+			r = add_file(w, at->path, &s.e, err);
+		else if (s.e.form == TREE_DIR)
+			r = push(w, &s.e.id, s.record, path_of(at->path, &s.e), err);
+	}
+	return r;
+}
+
+/*
+ * The signatures of the walk are in memory and have all that the trees have.  The trees of a large project
+ * are not, and would be read from the store once more.
+ */
+static bool has_signatures(const struct promising *p, const struct object_id *root)
+{
+	return p->signatures && object_id_equal(&p->signatures->root, root);
+}
+
 static int add_all(struct promising *p, const struct object_id *root, struct err *err)
 {
-	CLEANUP(places_done) struct places w = { .p = p };
-	int r = root_get(p->all->host->store, root, &w.root, err);
+	CLEANUP(places_done) struct places w = { .p = p, .signatures = has_signatures(p, root) };
+	uint64_t top = 0;
+	int r = 0;
 
-	r = r < 0 ? r : push(&w, &w.root.top.id, strdup(""), err);
+	if (w.signatures)
+		top = signature_record(signatures_top(p->signatures));
+	else
+		r = root_get(p->all->host->store, root, &w.root, err);
+	r = r < 0 ? r : push(&w, &w.root.top.id, top, strdup(""), err);
 	while (r >= 0 && w.n > 0) {
 		const struct place at = w.list[--w.n];
 
-		r = add_dir(&w, &at, err);
+		r = w.signatures ? add_signed_dir(&w, &at, err) : add_dir(&w, &at, err);
 		free(at.path);
 	}
 	return r;
@@ -271,14 +312,38 @@ static int load_done(struct promising *p, struct err *err)
 
 /* --- both --------------------------------------------------------------------------------- */
 
-/* A file that nobody holds may change at any time. */
-static int by_danger(const void *a, const void *b)
-{
-	const struct promise *one = *(struct promise *const *)a, *two = *(struct promise *const *)b;
+/* What a promise is sorted by, beside it, so that no comparison looks into the promise. */
+struct ranked {
+	uint64_t rank;
+	struct promise *one;
+};
 
-	if (one->held != two->held)
-		return one->held ? 1 : -1;
-	return one->size < two->size ? -1 : one->size > two->size;
+/* A file that nobody holds may change at any time.  No file is that large. */
+static uint64_t rank_of(const struct promise *one)
+{
+	return one->size | (one->held ? (uint64_t)1 << 63 : 0);
+}
+
+static int by_rank(const void *a, const void *b)
+{
+	const uint64_t one = ((const struct ranked *)a)->rank,
+		       two = ((const struct ranked *)b)->rank;
+
+	return one < two ? -1 : one > two;
+}
+
+static int sort_list(struct promising *p, struct err *err)
+{
+	AUTO_FREE struct ranked *ranked = calloc(p->n + 1, sizeof(*ranked));
+
+	if (!ranked)
+		return err_nomem(err);
+	for (size_t i = 0; i < p->n; i++)
+		ranked[i] = (struct ranked){ .rank = rank_of(p->list[i]), .one = p->list[i] };
+	qsort(ranked, p->n, sizeof(*ranked), by_rank);
+	for (size_t i = 0; i < p->n; i++)
+		p->list[i] = ranked[i].one;
+	return 0;
 }
 
 static int make_list(struct promising *p, struct err *err)
@@ -290,6 +355,7 @@ static int make_list(struct promising *p, struct err *err)
 		return err_nomem(err);
 	if (!p->record.remote)
 		promising_hold(p);
+	p->done = p->done_bytes = p->lost = 0; /* this may be another attempt */
 	for (size_t pos = 0; (one = map_next(&p->by_id, &pos));) {
 		p->list[p->n++] = one;
 		if (one->state == PROMISE_OPEN)
@@ -298,8 +364,7 @@ static int make_list(struct promising *p, struct err *err)
 		p->done_bytes += one->size;
 		p->lost += one->state == PROMISE_LOST;
 	}
-	qsort(p->list, p->n, sizeof(struct promise *), by_danger);
-	return 0;
+	return sort_list(p, err);
 }
 
 /* What is promised, and what it takes to keep that. */
