@@ -51,6 +51,7 @@ struct dir {
 	size_t added;              /* names that are not stored */
 	struct listing *listing;   /* a listing under way, or NULL */
 	uint64_t version;          /* rises when names come or go */
+	bool bare;                 /* promised files in it were last listed by name alone */
 };
 
 struct node {
@@ -131,6 +132,7 @@ struct layer {
 	uint64_t durable;         /* the last one whose commit waited for the disk */
 	struct layer_state state; /* of the last commit */
 	_Atomic unsigned reading; /* > 0: of late somebody read files that were not in memory */
+	unsigned curious;         /* listings that are to have attributes (list.c) */
 	struct halves *halves;    /* owned; NULL until one is met */
 	layer_witness_fn witness; /* or NULL */
 	void *witness_ctx;
@@ -347,6 +349,11 @@ void node_kill_priv(const struct layer_call *call, struct node *n);
 
 /* As node_mark(), and its ctime is now; for a directory whose names changed also its mtime. */
 void node_touch(struct layer *l, struct node *n, bool mtime);
+
+/* --- list.c ----------------------------------------------------------------------------- */
+
+/* A name in `dir` was looked up and leads to this node. */
+void list_note_lookup(struct layer *l, struct node *dir, const struct node *found);
 
 /* --- entry.c ---------------------------------------------------------------------------- */
 

@@ -19,6 +19,8 @@
 #include "cowfs/core/layer-i.h"
 #include "cowfs/core/listing-i.h"
 
+#define CURIOUS_LISTINGS 256 /* that have attributes after somebody asked for some */
+
 /* The stored names: of a small tree at once, of a large one as got by op_again(). */
 static int take_stored(struct op *op, const struct node *dir, struct listing **ret)
 {
@@ -71,7 +73,7 @@ static int add_known(struct op *op, const struct node *dir, struct listing *li)
 	for (size_t pos = 0; r >= 0 && (e = map_next(&dir->dir.entries, &pos));)
 		if (e->node && !e->stored)
 			r = listing_add(li, key, e->name, strlen(e->name), e->node->ino,
-					e->node->mode & S_IFMT);
+					e->node->mode);
 	return r;
 }
 
@@ -222,6 +224,33 @@ static uint64_t cursor_behind(const struct listing *li, size_t i)
 	return i + 1 < li->n && li->items[i + 1].cursor == cursor ? cursor - 1 : cursor;
 }
 
+/*
+ * A new clone of a large project is often listed and not examined, and a node for each name costs time and
+ * memory, here and in the kernel.  So promised files are listed by name alone,
+ * until somebody looks one of them up: then listings have attributes for a while.  Other files have them
+ * always, since a warm clone is to know them.
+ */
+static bool is_name_enough(const struct giving *g, const struct item *it)
+{
+	return it->promised && g->op->l->curious == 0;
+}
+
+void list_note_lookup(struct layer *l, struct node *dir, const struct node *found)
+{
+	if (dir->dir.bare && S_ISREG(found->mode))
+		l->curious = CURIOUS_LISTINGS;
+}
+
+static void note_listing(struct giving *g)
+{
+	struct layer *l = g->op->l;
+
+	if (g->plus && g->off == 0)
+		l->curious -= l->curious > 0;
+	if (g->off == 0)
+		g->dir->dir.bare = g->plus && l->curious == 0;
+}
+
 static int give_items(struct giving *g)
 {
 	const struct listing *li = g->dir->dir.listing;
@@ -232,7 +261,10 @@ static int give_items(struct giving *g)
 		const char *name = item_name(li, it);
 		const uint64_t next = cursor_behind(li, i);
 
-		r = g->plus ? give_plus(g, name, next) : give_plain(g, it, name, next);
+		if (g->plus && !is_name_enough(g, it))
+			r = give_plus(g, name, next);
+		else
+			r = give_plain(g, it, name, next);
 		if (r == -ENOENT)
 			continue;
 		if (r != 0)
@@ -290,6 +322,7 @@ static int list(struct giving *g, uint64_t dir_id)
 		return r;
 	if (g->off == 0)
 		look_ahead(g->op, g->dir);
+	note_listing(g);
 	g->dir->told = false; /* for its access time */
 	return give_dots(g) > 0 ? 0 : give_items(g);
 }

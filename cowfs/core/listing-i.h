@@ -13,7 +13,8 @@
 struct item {
 	uint64_t cursor;
 	uint64_t ino;
-	uint32_t type; /* as in st_mode */
+	uint16_t type; /* as in st_mode */
+	bool promised; /* its bytes are, as far as it was stored */
 	uint32_t name; /* where it begins in `names` */
 };
 
@@ -30,7 +31,7 @@ DEFINE_CLEANUP(struct listing *, listing_free)
 
 /* A name more; the order is not kept. */
 NODISCARD int listing_add(struct listing *li, const struct object_key *key, const char *name,
-			  size_t len, uint64_t ino, uint32_t type);
+			  size_t len, uint64_t ino, uint32_t mode);
 NODISCARD int listing_add_leaf(struct listing *li, const struct object_key *key,
 			       const struct tree_node *node, struct err *err);
 void listing_sort(struct listing *li);

@@ -25,7 +25,7 @@ static uint64_t cursor_of(const struct object_key *key, const char *name, size_t
 }
 
 int listing_add(struct listing *li, const struct object_key *key, const char *name, size_t len,
-		uint64_t ino, uint32_t type)
+		uint64_t ino, uint32_t mode)
 {
 	if (!VEC_ROOM(li->items, li->n, li->cap))
 		return -ENOMEM;
@@ -34,13 +34,22 @@ int listing_add(struct listing *li, const struct object_key *key, const char *na
 	li->items[li->n] = (struct item){
 		.cursor = cursor_of(key, name, len),
 		.ino = ino,
-		.type = type,
+		.type = (uint16_t)(mode & S_IFMT),
 		.name = (uint32_t)li->names.len,
 	};
 	if (buf_append(&li->names, name, len) < 0 || buf_append_u8(&li->names, 0) < 0)
 		return -ENOMEM;
 	li->n++;
 	return 0;
+}
+
+static int add_stored(struct listing *li, const struct object_key *key, const struct tree_entry *e)
+{
+	int r = listing_add(li, key, e->name, e->name_len, e->ino, e->mode);
+
+	if (r >= 0)
+		li->items[li->n - 1].promised = e->form == TREE_LAZY;
+	return r;
 }
 
 static int compare_items(const void *a, const void *b)
@@ -68,7 +77,7 @@ int listing_add_leaf(struct listing *li, const struct object_key *key, const str
 		r = tree_node_entry(node, i, &e, err);
 		if (r < 0)
 			return r;
-		r = listing_add(li, key, e.name, e.name_len, e.ino, e.mode & S_IFMT);
+		r = add_stored(li, key, &e);
 	}
 	return r;
 }
@@ -87,7 +96,7 @@ int listing_load(struct cache *c, const struct object_id *tree, struct listing *
 	li->tree = *tree;
 	r = tree_iter_new(cache_store(c), tree, &it, err);
 	while (r >= 0 && (r = tree_iter_next(it, &e, err)) > 0)
-		r = listing_add(li, key, e.name, e.name_len, e.ino, e.mode & S_IFMT);
+		r = add_stored(li, key, &e);
 	if (r < 0)
 		return r;
 	*ret = TAKE_PTR(li);

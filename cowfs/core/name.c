@@ -24,6 +24,7 @@ static int lookup(struct op *op, uint64_t dir_id, const char *name, struct layer
 	r = dir_find(op, dir, name, &e);
 	if (r < 0)
 		return r;
+	list_note_lookup(op->l, dir, e->node);
 	node_found(e->node, ret);
 	return r;
 }
