@@ -30,6 +30,14 @@ static void close_project(struct promising *p)
 	cache_free(TAKE_PTR(p->cache));
 }
 
+static void free_lists(struct promising *p)
+{
+	free(TAKE_PTR(p->list));
+	p->n = p->next = 0;
+	free(TAKE_PTR(p->hurried));
+	p->n_hurried = p->cap_hurried = 0;
+}
+
 void promising_forget_kept(struct promising *p)
 {
 	struct promise *one;
@@ -40,8 +48,7 @@ void promising_forget_kept(struct promising *p)
 		map_remove(&p->by_id, &one->what);
 		promise_free(one);
 	}
-	free(TAKE_PTR(p->list));
-	p->n = p->next = 0;
+	free_lists(p);
 	close_project(p);
 }
 
@@ -54,8 +61,7 @@ static void index_clear(struct promising *p)
 		promise_free(one);
 	map_done(&p->by_id);
 	close_project(p);
-	free(TAKE_PTR(p->list));
-	p->n = p->next = 0;
+	free_lists(p);
 	p->saved = 0;
 }
 

@@ -84,42 +84,17 @@ static int keep_alone(struct promising *c, struct promise *one, struct err *err)
 	return r;
 }
 
-/* lock held; NULL: there is none, and *ret_wait says whether one may still turn up. */
-static struct promise *find(struct promises *p, const struct object_id *id, struct promising **ret,
-			    bool *ret_wait)
-{
-	const struct object_ref key = { .id = *id, .kind = OBJECT_CHUNK };
-	struct promise *one;
-
-	*ret_wait = false;
-	for (struct promising *c = p->first; c; c = c->after) {
-		if (c->unneeded)
-			continue;
-		one = c->indexed ? map_get(&c->by_id, &key) : NULL;
-		*ret = c;
-		if (one)
-			return one;
-		*ret_wait |= !c->indexed && c->stuck.code == 0;
-	}
-	return NULL;
-}
-
 static int keep_locked(struct promises *p, const struct object_id *id, struct content *ret,
 		       struct err *err)
 {
 	struct promising *c = NULL;
 	struct promise *one;
-	bool wait;
 	int r;
 
 	for (;;) {
-		one = find(p, id, &c, &wait);
-		if (!one && !wait)
+		one = promises_find(p, id, &c);
+		if (!one)
 			return err_set(err, -ESTALE, "nobody knows what was promised here");
-		if (!one) {
-			pthread_cond_wait(&p->changed, &p->lock);
-			continue;
-		}
 		switch (one->state) {
 		case PROMISE_KEPT:
 			*ret = one->content;

@@ -54,10 +54,16 @@ unsigned promising_readers(bool remote)
 /* lock held; NULL: none is open */
 static struct promise *next_open(struct promising *c)
 {
+	struct promise *one;
+
 	if (c->record.remote)
 		return promising_next_here(c);
 	while (c->next < c->n && c->list[c->next]->state != PROMISE_OPEN)
 		c->next++;
+	/* What nobody holds may be lost any moment, so it comes before what somebody waits for. */
+	one = c->next < c->n && !c->list[c->next]->held ? NULL : promising_next_hurried(c);
+	if (one)
+		return one;
 	if (c->next < c->n)
 		return c->list[c->next];
 	/* One that could not be read a moment ago is tried again. */

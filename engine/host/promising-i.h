@@ -26,6 +26,7 @@ struct promise {
 	char *path;             /* owned; from the top of the project; NULL: not known any more */
 	uint64_t size;
 	bool held;     /* when the list was made */
+	bool hurried;  /* in promising.hurried */
 	bool unread;   /* somebody needed it, and it could not be fetched */
 	bool wrong;    /* all of it was here, and what it stands for was no file */
 	uint32_t file; /* if a remote has it: one more than its place in promising.files */
@@ -67,8 +68,10 @@ struct promising {
 	uint64_t saved;      /* names in that */
 
 	/* Guarded by all->lock. */
-	char *dir;               /* owned; the project's */
-	size_t next;             /* of the list, to be read */
+	char *dir;                /* owned; the project's */
+	size_t next;              /* of the list, to be read */
+	struct promise **hurried; /* owned; to be read before all others (promises-hurry.c) */
+	size_t n_hurried, cap_hurried;
 	struct promise **wanted; /* owned; of a remote one: somebody waits for them */
 	size_t n_wanted, cap_wanted;
 	bool wants_due, large_due; /* look for those, or for large files, that are here by now */
@@ -155,6 +158,19 @@ void promises_drop_held(struct promises *p, struct promise **list, size_t n); /*
 void promises_drop_unpromised(struct promises *p);
 void promises_hold_no_more(struct promises *p,
 			   bool whatever); /* else only if no capture is under way */
+
+/* --- promises-find.c --- */
+
+/* lock held, but while an index is being made; NULL: nobody knows such a promise */
+struct promise *promises_find(struct promises *p, const struct object_id *id,
+			      struct promising **ret);
+/* lock held; NULL: there is none, and *ret_wait says whether one may still turn up */
+struct promise *promises_look_up(struct promises *p, const struct object_id *id,
+				 struct promising **ret, bool *ret_wait);
+/* lock held; have it read next */
+void promising_hurry(struct promising *c, struct promise *one);
+/* lock held; one that is open and was asked for, no more in the list; or NULL */
+struct promise *promising_next_hurried(struct promising *c);
 
 /* --- promises-keep.c --- */
 
