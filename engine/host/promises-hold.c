@@ -25,9 +25,10 @@ static bool is_beginning(struct promises *p)
 	return any;
 }
 
+/* -EDQUOT: the store's limit, which can be raised while its daemon runs. */
 static bool may_pass(int code)
 {
-	return code == -ENOSPC || keep_is_ours(code);
+	return code == -ENOSPC || code == -EDQUOT || keep_is_ours(code);
 }
 
 /* For a writer that waits, in a thread of the leases, which others need as well. */
@@ -44,8 +45,13 @@ static int keep_now(void *ctx, const struct object_id *promise, uint64_t waited_
 		return -ESTALE; /* nobody needs it any more */
 	if (r == -ESTALE)
 		return beginning ? -EAGAIN : r;
-	if (may_pass(r) && waited_ms < PATIENCE_MS)
+	/* Where one has waited for room in vain, the next need not, until a file finds some. */
+	if (r == 0)
+		p->full = false;
+	if (may_pass(r) && !p->full && waited_ms < PATIENCE_MS)
 		return -EAGAIN;
+	if (r == -ENOSPC || r == -EDQUOT)
+		p->full = true;
 	if (r < 0)
 		log_warn("a file that is about to be written to was not captured: %s", err.msg);
 	return r == -EAGAIN ? -EIO : r;

@@ -108,6 +108,7 @@ struct promises {
 	struct holding *_Atomic holding;
 	atomic_uint borrowed;   /* callers that may use it, without the lock */
 	atomic_uint taken_away; /* callers that wait until there are none */
+	atomic_bool full;       /* a writer has waited in vain for room in the store */
 	bool settling;          /* a capture is about to end, so they wait */
 	bool ending;
 };

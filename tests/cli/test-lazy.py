@@ -666,6 +666,31 @@ def a_writer_waits_while_its_file_cannot_be_stored(w):
         assert lazy.finish()["lost"] == 0
 
 
+def limit_store(w, size):
+    """A daemon that runs obeys it within seconds."""
+    config = w.home / ".config" / "snapcow" / "config.yaml"
+    config.parent.mkdir(parents=True, exist_ok=True)
+    config.write_text(f"store: {{limit: {size}}}\n")
+
+
+@test
+def a_writer_waits_while_its_file_is_beyond_the_limit_of_the_store(w):
+    (w.project / "blob").write_bytes(os.urandom(40 << 20))
+    limit_store(w, "32M")
+    lazy = Lazy(w)
+    path = lazy.clone()
+    with subprocess.Popen(["sh", "-c", 'printf x >> "$1"', "sh", w.project / "blob"]) as writer:
+        try:
+            status = writer.wait(1)
+        except subprocess.TimeoutExpired:
+            status = None
+        assert status is None, "the writer went on, and the file is lost"
+        limit_store(w, "1G")
+        assert writer.wait() == 0
+    assert (path / "blob").read_bytes() == (lazy.copy / "blob").read_bytes()
+    assert lazy.finish()["lost"] == 0
+
+
 @test
 def a_walk_that_fails_lets_its_files_go(w):
     with small_store(w):
