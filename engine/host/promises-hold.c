@@ -37,10 +37,14 @@ static int keep_now(void *ctx, const struct object_id *promise, uint64_t waited_
 	struct promises *p = ctx;
 	/* Asked first: the walk may end, and make its promises known, while this one is looked for. */
 	const bool beginning = is_beginning(p);
+	AUTO_CLOSE int held = promises_open_held(p, promise);
 	struct content unused;
 	struct err err = { 0 };
-	int r = promises_keep(promise, &unused, p, &err);
+	int r;
 
+	if (held >= 0 && promises_stash(p, promise, held) == 0)
+		return 0;
+	r = promises_keep(promise, &unused, p, &err);
 	if (r == -ECANCELED)
 		return -ESTALE; /* nobody needs it any more */
 	if (r == -ESTALE)
@@ -158,13 +162,16 @@ void promising_hold(struct promising *c)
 	give_back(c->all);
 }
 
-void promises_drop_held(struct promises *p, struct promise **list, size_t n)
+void promising_drop_held(struct promising *c, struct promise **list, size_t n)
 {
-	struct holding *h = borrow(p, false);
+	struct holding *h = borrow(c->all, false);
 
-	for (size_t i = 0; h && i < n; i++)
-		holding_drop(h, &list[i]->what.id);
-	give_back(p);
+	for (size_t i = 0; i < n; i++) {
+		if (h)
+			holding_drop(h, &list[i]->what.id);
+		promising_drop_stash(c, list[i]);
+	}
+	give_back(c->all);
 }
 
 /* lock held; whatever is promised now stands in an index */

@@ -370,6 +370,8 @@ static int make_list(struct promising *p, struct err *err)
 		p->done_bytes += one->size;
 		p->lost += one->state == PROMISE_LOST;
 	}
+	if (p->recovered)
+		promising_find_stash(p);
 	return sort_list(p, err);
 }
 

@@ -11,6 +11,16 @@
 #include "engine/host/host-i.h"
 #include "engine/host/promising-i.h"
 
+/* Its writer may have come while it was read otherwise. */
+static int read_stashed(struct promising *c, struct keeper *k, struct promise *one, struct err *err)
+{
+	AUTO_CLOSE int fd = promising_open_stash(c, one);
+
+	if (keep_is_ours(fd)) /* the copy may be all that there is */
+		return err_set(err, fd, "a copy cannot be opened: %s", strerror(-fd));
+	return fd < 0 ? KEEP_LOST : keeper_read_copy(k, fd, &one->content, err);
+}
+
 int promising_read_one(struct promising *c, struct keeper *k, struct promise *one, struct err *err)
 {
 	AUTO_CLOSE int held = promises_open_held(c->all, &one->what.id);
@@ -19,6 +29,8 @@ int promising_read_one(struct promising *c, struct keeper *k, struct promise *on
 
 	if (held >= 0)
 		r = keeper_read_held(k, held, one->size, &one->content, err);
+	if (r == KEEP_LOST)
+		r = read_stashed(c, k, one, err);
 	if (r != KEEP_LOST)
 		return r;
 	if (c->absent)
@@ -70,7 +82,7 @@ static int keep_alone(struct promising *c, struct promise *one, struct err *err)
 	pthread_mutex_unlock(&p->lock);
 	r = read_alone(c, one, err);
 	if (r >= 0)
-		promises_drop_held(p, &one, 1);
+		promising_drop_held(c, &one, 1);
 	pthread_mutex_lock(&p->lock);
 	p->foreground--;
 	c->in_use--;

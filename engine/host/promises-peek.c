@@ -7,8 +7,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/fdio.h"
 #include "engine/host/host-i.h"
 #include "engine/host/promising-i.h"
+#include "engine/host/stash-i.h"
 
 /* What is needed to read a file without the lock; the capture may end meanwhile. */
 struct peeked_file {
@@ -17,6 +19,7 @@ struct peeked_file {
 	uint64_t size;
 	dev_t home;
 	struct catalog_id capture;
+	bool stashed;
 };
 
 static void peeked_file_done(struct peeked_file *f)
@@ -41,6 +44,7 @@ static bool find(struct promises *p, const struct object_id *id, struct peeked_f
 		ret->size = one->size;
 		ret->home = c->home;
 		ret->capture = c->record.id;
+		ret->stashed = one->stashed;
 		ret->top = c->top < 0 ? -1 : fcntl(c->top, F_DUPFD_CLOEXEC, 0);
 		ret->path = one->path ? strdup(one->path) : NULL;
 	}
@@ -58,6 +62,16 @@ static ssize_t read_by_path(struct promises *p, const struct peeked_file *f,
 		return 0;
 	return keep_peek(store_key(p->host->store), fd, f->home, &f->capture, promise, off, data,
 			 len);
+}
+
+static ssize_t read_stashed(struct promises *p, const struct peeked_file *f,
+			    const struct object_id *promise, uint64_t off, void *data, size_t len)
+{
+	const struct stash_key key = { p->host->dir, f->capture, *promise };
+	AUTO_CLOSE int fd = f->stashed ? stash_open(&key, f->size) : -1;
+	const ssize_t n = fd < 0 ? 0 : fdio_pread(fd, data, len, (off_t)off);
+
+	return n > 0 ? n : 0;
 }
 
 /* 0: no remote has it.  If the bytes do not come, promises_keep() says why to whoever needs the file. */
@@ -108,6 +122,8 @@ ssize_t promises_peek(const struct object_id *promise, uint64_t off, void *data,
 	held = promises_open_held(p, promise);
 	if (held >= 0)
 		n = keep_peek_held(held, f.size, off, data, len);
+	if (n == 0)
+		n = read_stashed(p, &f, promise, off, data, len);
 	if (n == 0)
 		n = read_by_path(p, &f, promise, off, data, len);
 	return n > 0 ? n : -EAGAIN;

@@ -159,7 +159,7 @@ static int save_group(struct promising *c, struct batch *b, struct group *g, str
 	int r = g->n > 0 ? promising_save(c, b, g->list, g->n, err) : 0;
 
 	if (r >= 0)
-		promises_drop_held(p, g->list, g->n);
+		promising_drop_held(c, g->list, g->n);
 	pthread_mutex_lock(&p->lock);
 	if (r < 0)
 		take_back(c, g);
@@ -402,6 +402,8 @@ void *promising_run(void *arg)
 	pthread_mutex_unlock(&p->lock);
 	if (c->ended && c->record.remote)
 		promising_end_remote(c);
+	if (c->ended && c->has_stash)
+		promising_end_stash(c);
 	promises_hold_no_more(p, false);
 	return NULL;
 }

@@ -224,8 +224,10 @@ int promises_recover(struct promises *p, struct err *err)
 	CLEANUP(batch_end_p) struct batch *b = NULL;
 	int r = lazy_each(p->host->store, recover_one, &u, err);
 
-	if (r >= 0)
+	if (r >= 0) {
 		promises_sweep_incoming(p);
+		promises_sweep_stash(p);
+	}
 	if (r < 0 || u.n == 0)
 		return r;
 	r = batch_begin(p->host->store, &b, err);

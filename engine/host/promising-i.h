@@ -29,6 +29,7 @@ struct promise {
 	bool hurried;  /* in promising.hurried */
 	bool unread;   /* somebody needed it, and it could not be fetched */
 	bool wrong;    /* all of it was here, and what it stands for was no file */
+	bool stashed;  /* a copy of it was made (stash-i.h); guarded by all->lock */
 	uint32_t file; /* if a remote has it: one more than its place in promising.files */
 	enum promise_state state;
 	struct content content; /* if it is kept; set while it is busy */
@@ -82,12 +83,13 @@ struct promising {
 	uint64_t told_ms;                /* engine_clock_ms() then; 0: never */
 	bool indexed;
 	bool ended;
-	bool halted;         /* whoever has read some of it waits before that is stored */
-	bool unneeded;       /* its record is gone: nothing more is read or stored, and it ends */
-	unsigned saving_now; /* commits under way */
-	unsigned in_use;     /* callers that keep a promise of it for themselves, or supply it */
-	unsigned in_hand;    /* of those, callers that have one of its promises in hand */
-	struct err stuck;    /* why it cannot go on; its code 0: it can */
+	bool halted;           /* whoever has read some of it waits before that is stored */
+	bool unneeded;         /* its record is gone: nothing more is read or stored, and it ends */
+	unsigned saving_now;   /* commits under way */
+	unsigned in_use;       /* callers that keep a promise of it for themselves, or supply it */
+	unsigned in_hand;      /* of those, callers that have one of its promises in hand */
+	atomic_bool has_stash; /* something was ever copied; read without the lock */
+	struct err stuck;      /* why it cannot go on; its code 0: it can */
 	pthread_t thread;
 	bool started;
 	struct promising *after;
@@ -101,6 +103,7 @@ struct promises {
 	struct promises_walk *walks; /* captures that may promise something */
 	unsigned inside;             /* callers that rely on there being none */
 	unsigned foreground;         /* callers that keep a promise of their own */
+	uint64_t copying;            /* bytes of files that are being copied (promises-stash.c) */
 	unsigned wanted;             /* callers that wait for what the thread has busy */
 	unsigned awaited;            /* callers that wait for captures to end */
 	unsigned staying;            /* callers that make clones */
@@ -154,7 +157,7 @@ struct engine_capturing promising_news(const struct promising *c); /* lock held 
 NODISCARD int promises_open_held(struct promises *p, const struct object_id *promise);
 /* Note which are held; after a restart nothing is, and what is still as promised is held again. */
 void promising_hold(struct promising *c);
-void promises_drop_held(struct promises *p, struct promise **list, size_t n); /* they are saved */
+void promising_drop_held(struct promising *c, struct promise **list, size_t n); /* they are saved */
 /* Let go what walks that failed have left, once every capture has its index. */
 void promises_drop_unpromised(struct promises *p);
 void promises_hold_no_more(struct promises *p,
@@ -179,6 +182,20 @@ struct promise *promising_next_hurried(struct promising *c);
 NODISCARD int promising_read_one(struct promising *c, struct keeper *k, struct promise *one,
 				 struct err *err);
 void promising_mark_done(struct promising *c, struct promise *one); /* lock held */
+
+/* --- promises-stash.c --- */
+
+/*
+ * Copy what a large promise is of, so that its writer need not wait until it is captured.  0, or
+ * why that is not done.
+ */
+NODISCARD int promises_stash(struct promises *p, const struct object_id *promise, int held);
+/* A descriptor of the copy, the caller's own; -ENOENT. */
+NODISCARD int promising_open_stash(const struct promising *c, const struct promise *one);
+void promising_find_stash(struct promising *c); /* what an earlier cowfsd copied */
+void promising_drop_stash(struct promising *c, struct promise *one); /* one that is saved */
+void promising_end_stash(struct promising *c); /* it has ended: what is left goes */
+void promises_sweep_stash(struct promises *p); /* what nobody knows */
 
 /* --- promises-run.c --- */
 

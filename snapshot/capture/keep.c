@@ -163,6 +163,17 @@ int keeper_read_held(struct keeper *k, int fd, uint64_t size, struct content *re
 	return 0;
 }
 
+int keeper_read_copy(struct keeper *k, int fd, struct content *ret, struct err *err)
+{
+	struct stat st;
+	int r;
+
+	if (fstat(fd, &st) < 0)
+		return err_sys(err, "cannot be examined");
+	r = node_read_content(&k->reader, fd, &st, ret, err);
+	return r > 0 ? lost(err) : r;
+}
+
 ssize_t keep_peek(const struct object_key *key, int fd, dev_t home,
 		  const struct catalog_id *capture, const struct object_id *promise, uint64_t off,
 		  void *data, size_t len)

@@ -52,3 +52,6 @@ NODISCARD ssize_t keep_peek_held(int fd, uint64_t size, uint64_t off, void *data
  */
 NODISCARD int keeper_read_held(struct keeper *k, int fd, uint64_t size, struct content *ret,
 			       struct err *err);
+
+/* The same for a copy of our own, which nobody changes. */
+NODISCARD int keeper_read_copy(struct keeper *k, int fd, struct content *ret, struct err *err);

@@ -975,7 +975,7 @@ def of_a_large_file_only_what_is_asked_for_is_read(w):
         assert os.pread(fd, 5000, at) == want[at:at + 5000], at
     assert bytes_read(w) - before < 16 << 20, bytes_read(w) - before
     assert lazy.status()["captured"] == 0
-    # A writer waits for all of it, and the clone has what was there before.
+    # A writer waits until it is copied, and the clone has what was there before.
     with open(lazy.project / "large", "r+b") as f:
         f.seek(40 << 20)
         f.write(b"new")
@@ -983,6 +983,101 @@ def of_a_large_file_only_what_is_asked_for_is_read(w):
     os.close(fd)
     assert lazy.finish()["lost"] == 0
     assert (path / "large").read_bytes() == want
+
+
+def copies(w):
+    """Plain copies of promised files in the store."""
+    return sorted(p.name for p in (w.store / "stash").rglob("*") if p.is_file())
+
+
+def overwrite(path, at=3 << 20):
+    with open(path, "r+b") as f:
+        f.seek(at)
+        f.write(b"new")
+
+
+@test
+def a_large_file_is_copied_while_its_writer_waits_and_captured_later(w):
+    (w.project / "large").write_bytes(os.urandom(8 << 20))
+    with open(w.project / "holes", "wb") as f:
+        f.truncate(1 << 30)
+        f.seek(512 << 20)
+        f.write(b"here")
+    lazy = Lazy(w)
+    path = lazy.clone()
+    want = (lazy.copy / "large").read_bytes()
+    overwrite(lazy.project / "large")
+    overwrite(lazy.project / "holes", 512 << 20)
+    assert lazy.status()["captured"] == 0 and len(copies(w)) == 2, copies(w)
+    taken = sum(p.stat().st_blocks for p in (w.store / "stash").rglob("*") if p.is_file())
+    assert taken * 512 < 16 << 20, taken
+    # Of a large file a reader gets what he asks for, and nothing is captured.
+    fd = os.open(path / "large", os.O_RDONLY)
+    os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_RANDOM)
+    assert os.pread(fd, 5000, 3 << 20) == want[3 << 20:(3 << 20) + 5000]
+    os.close(fd)
+    w.kill_daemon()
+    assert len(copies(w)) == 2, "a dead daemon lost them"
+    w.ok("mount", "try")
+    assert (path / "large").read_bytes() == want
+    assert lazy.finish()["lost"] == 0
+    assert not (w.store / "stash").exists()
+    with open(path / "holes", "rb") as f:
+        f.seek(512 << 20)
+        assert f.read(4) == b"here"
+
+
+@test
+def all_copies_together_take_half_of_what_the_limit_leaves(w):
+    names = ("one", "two")
+    for name in names:
+        (w.project / name).write_bytes(os.urandom(10 << 20))
+    limit_store(w, "36M")
+    lazy = Lazy(w)
+    path = lazy.clone()
+    overwrite(lazy.project / "one")
+    assert len(copies(w)) == 1 and lazy.status()["captured"] == 0, copies(w)
+    # 20 MiB would be more than half of 36.
+    overwrite(lazy.project / "two")
+    assert len(copies(w)) == 1 and lazy.status()["captured"] > 0, copies(w)
+    for name in names:
+        assert (path / name).read_bytes() == (lazy.copy / name).read_bytes(), name
+    assert lazy.finish()["lost"] == 0
+    assert not (w.store / "stash").exists()
+
+
+@test
+def a_copy_of_an_earlier_boot_is_never_shown(w):
+    (w.project / "large").write_bytes(os.urandom(8 << 20))
+    lazy = Lazy(w)
+    path = lazy.clone()
+    overwrite(lazy.project / "large")
+    w.kill_daemon()
+    boot, = (w.store / "stash").iterdir()
+    boot.rename(boot.with_name("11111111-2222-3333-4444-555555555555"))
+    w.ok("mount", "try")
+    assert unreadable(path / "large")
+    assert lazy.finish()["lost"] == 1
+    assert not (w.store / "stash").exists()
+
+
+@test
+def copies_go_with_the_capture_that_nobody_needs(w):
+    (w.project / "large").write_bytes(os.urandom(8 << 20))
+    lazy = Lazy(w)
+    lazy.clone()
+    overwrite(lazy.project / "large")
+    assert len(copies(w)) == 1
+    w.kill_daemon()
+    # Not whole, and of a capture that nobody knows.
+    boot, = (w.store / "stash").iterdir()
+    one, = boot.iterdir()
+    shutil.copy(one, boot / f"{one.name}.part")
+    shutil.copy(one, boot / ("0" * 16 + one.name[16:]))
+    w.ok("mount", "try")
+    assert copies(w) == [one.name]
+    lazy.finish()
+    assert not (w.store / "stash").exists()
 
 
 @test

@@ -41,6 +41,7 @@ STORE_NAMES = {
     "run",
     "runs",
     "signatures",
+    "stash",
     "trails",
     "trash",
     "watch",

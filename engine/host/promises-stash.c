@@ -1,0 +1,147 @@
+/*
+ * Large promised files whose writers came before they were captured (stash-i.h).  A copy is made while
+ * its writer waits, whoever else is reading the file; whoever captures it finds that its lease is gone
+ * and reads the copy.
+ */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "engine/host/host-i.h"
+#include "engine/host/promising-i.h"
+#include "engine/host/stash-i.h"
+
+static struct stash_key key_of(const struct promising *c, const struct promise *one)
+{
+	return (struct stash_key){ c->all->host->dir, c->record.id, one->what.id };
+}
+
+/* lock held */
+static bool may_copy(const struct promising *c, const struct promise *one)
+{
+	return !one->stashed && one->size >= STASH_MIN && !c->record.remote &&
+	       (one->state == PROMISE_OPEN || one->state == PROMISE_BUSY);
+}
+
+/* lock held */
+static void note(struct promising *c, struct promise *one)
+{
+	one->stashed = true;
+	c->has_stash = true;
+	promising_hurry(c, one);
+}
+
+/*
+ * Half of what the store may still take is for captures: of what was copied, and of all else.  `copying` bytes
+ * are being copied, this file's too.
+ */
+static bool is_within_limit(struct host *h, uint64_t copying)
+{
+	const uint64_t most = store_limit_left(h->store) / 2;
+	uint64_t copied = 0;
+
+	if (store_limit(h->store) == 0)
+		return true;
+	return stash_bytes(h->dir, &copied) >= 0 && copied < most && copying < most - copied;
+}
+
+/* lock held, but while it copies; the capture does not end meanwhile */
+static int copy_one(struct promising *c, struct promise *one, int held)
+{
+	const struct stash_key key = key_of(c, one);
+	struct promises *p = c->all;
+	uint64_t copying;
+	int r;
+
+	p->foreground++;
+	c->in_use++;
+	c->in_hand++;
+	copying = p->copying += one->size;
+	pthread_mutex_unlock(&p->lock);
+	r = is_within_limit(p->host, copying) ? stash_put(&key, held, one->size) : -ENOSPC;
+	pthread_mutex_lock(&p->lock);
+	p->copying -= one->size;
+	p->foreground--;
+	c->in_use--;
+	c->in_hand--;
+	pthread_cond_broadcast(&p->changed);
+	if (r < 0)
+		return r;
+	if (one->state == PROMISE_OPEN || one->state == PROMISE_BUSY)
+		note(c, one);
+	else
+		stash_drop(&key); /* it was captured meanwhile */
+	return 0;
+}
+
+int promises_stash(struct promises *p, const struct object_id *promise, int held)
+{
+	struct promising *c = NULL;
+	struct promise *one;
+	int r = -ENOENT;
+
+	pthread_mutex_lock(&p->lock);
+	one = promises_find(p, promise, &c);
+	if (one && may_copy(c, one))
+		r = copy_one(c, one, held);
+	pthread_mutex_unlock(&p->lock);
+	return r;
+}
+
+int promising_open_stash(const struct promising *c, const struct promise *one)
+{
+	const struct stash_key key = key_of(c, one);
+
+	return c->has_stash ? stash_open(&key, one->size) : -ENOENT;
+}
+
+void promising_drop_stash(struct promising *c, struct promise *one)
+{
+	const struct stash_key key = key_of(c, one);
+
+	if (c->has_stash && one->size >= STASH_MIN)
+		stash_drop(&key);
+}
+
+static void find_one(const struct object_id *promise, void *ctx)
+{
+	const struct object_ref key = { .id = *promise, .kind = OBJECT_CHUNK };
+	struct promising *c = ctx;
+	struct promise *one = map_get(&c->by_id, &key);
+
+	if (one && one->state == PROMISE_OPEN)
+		note(c, one);
+}
+
+void promising_find_stash(struct promising *c)
+{
+	stash_each(c->all->host->dir, &c->record.id, find_one, c);
+}
+
+static void drop_one(const struct object_id *promise, void *ctx)
+{
+	const struct promising *c = ctx;
+	const struct stash_key key = { c->all->host->dir, c->record.id, *promise };
+
+	stash_drop(&key);
+}
+
+void promising_end_stash(struct promising *c)
+{
+	stash_each(c->all->host->dir, &c->record.id, drop_one, c);
+	stash_tidy(c->all->host->dir);
+}
+
+static bool is_known(const struct catalog_id *capture, void *ctx)
+{
+	const struct promises *p = ctx;
+
+	for (const struct promising *c = p->first; c; c = c->after)
+		if (!c->ended && catalog_id_same(&c->record.id, capture))
+			return true;
+	return false;
+}
+
+void promises_sweep_stash(struct promises *p)
+{
+	stash_sweep(p->host->dir, is_known, p);
+}

@@ -1,0 +1,50 @@
+/*
+ * stash-i.h - plain copies of large promised files whose writers are about to change them.
+ *
+ * To capture a large file takes many times as long as to copy it, and its writer waits in open(2)
+ * meanwhile.  So it is copied to STORE/stash, the writer goes on, and the copy is captured in its turn.
+ * A copy has its name only when it is complete, so it outlives this process.  It does not outlive the
+ * machine: nobody waits until it is on the disk, so copies of an earlier boot are thrown away.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "base/attr.h"
+#include "cowfs/store/catalog-id.h"
+#include "cowfs/store/object.h"
+
+#define STASH_MIN ((uint64_t)1 << 20) /* smaller files are captured at once: milliseconds */
+
+/* Whose copy it is. */
+struct stash_key {
+	const char *store; /* its directory */
+	struct catalog_id capture;
+	struct object_id promise;
+};
+
+/*
+ * Copy a file that is leased.  -ESTALE if it is not what was leased any more; -ENOSPC if that would take too
+ * much of what is free; or why it could not be written.  None has a sentence: capture it instead.
+ */
+NODISCARD int stash_put(const struct stash_key *key, int fd, uint64_t size);
+
+/* -ENOENT: there is none; or why nobody knows, which may pass. */
+NODISCARD int stash_open(const struct stash_key *key, uint64_t size);
+void stash_drop(const struct stash_key *key);
+
+/* Call `fn` with the promise of each copy of a capture. */
+typedef void (*stash_fn)(const struct object_id *promise, void *ctx);
+void stash_each(const char *store, const struct catalog_id *capture, stash_fn fn, void *ctx);
+
+/* How much of the disk all copies take, of any capture. */
+NODISCARD int stash_bytes(const char *store, uint64_t *ret);
+
+/* Remove copies: of earlier boots, and of captures that `is_known` does not know. */
+void stash_sweep(const char *store, bool (*is_known)(const struct catalog_id *capture, void *ctx),
+		 void *ctx);
+
+/* Remove the directories, if they are empty. */
+void stash_tidy(const char *store);
