@@ -72,6 +72,14 @@ int layers_keep_promise(struct layers *ls, const struct object_id *promise, stru
 	return from->keep(promise, ret, from->ctx, err);
 }
 
+ssize_t layers_peek_promise(struct layers *ls, const struct object_id *promise, uint64_t off,
+			    void *data, size_t len)
+{
+	const struct layers_source *from = &ls->options.source;
+
+	return from->peek ? from->peek(promise, off, data, len, from->ctx) : -EAGAIN;
+}
+
 bool layers_load_quickly(struct layers *ls)
 {
 	return ls->load_us < ls->options.quick_us;

@@ -313,6 +313,9 @@ NODISCARD int node_get_file(struct layer *l, uint64_t id, struct node **ret); /*
  */
 NODISCARD int node_get_bytes(struct op *op, uint64_t id, struct node **ret);
 
+/* promise.c: what it promised was found elsewhere */
+void node_stand_on(struct layer *l, struct node *n, const struct content *c);
+
 /* A new node, not in any directory.  `mode` says what it is. */
 NODISCARD int node_new(struct layer *l, uint32_t mode, struct node **ret);
 NODISCARD int node_from_entry(struct layer *l, const struct tree_entry *e, struct node **ret);
