@@ -43,6 +43,7 @@ static int set_size(struct op *op, struct node *n, off_t size)
 	node_count_data(op->l, n, before);
 	if (r < 0)
 		return r;
+	partly_note(op->l, n);
 	n->mtime = layer_now();
 	return r;
 }
@@ -78,7 +79,7 @@ static int set_attr(struct op *op, uint64_t id, const struct stat *st, unsigned 
 	else if (st->st_size == 0)
 		r = node_get_file(op->l, id, &n); /* nothing of it stays, so nobody need have it */
 	else
-		r = node_get_bytes(op, id, &n);
+		r = node_get_partly(op, id, &n);
 	if (r < 0)
 		return r;
 	r = op_may_change(op);

@@ -80,6 +80,13 @@ ssize_t layers_peek_promise(struct layers *ls, const struct object_id *promise, 
 	return from->peek ? from->peek(promise, off, data, len, from->ctx) : -EAGAIN;
 }
 
+int layers_hurry_promise(struct layers *ls, const struct object_id *promise)
+{
+	const struct layers_source *from = &ls->options.source;
+
+	return from->hurry ? from->hurry(promise, from->ctx) : 0;
+}
+
 bool layers_load_quickly(struct layers *ls)
 {
 	return ls->load_us < ls->options.quick_us;
@@ -291,7 +298,7 @@ int layers_wait_room(struct layers *ls, struct layer *l)
 		pthread_cond_wait(&ls->changed, &ls->lock);
 		if (ls->rounds < until)
 			continue;
-		if (ls->persists == seen && (ls->tight || is_full(l)))
+		if (ls->persists == seen && ls->apart == 0 && (ls->tight || is_full(l)))
 			r = l->failed < 0 && l->failed != -EDQUOT ? l->failed : -ENOSPC;
 		seen = ls->persists;
 		until = ls->rounds + 2;

@@ -38,7 +38,7 @@ static bool is_due(struct layers *ls, struct layer *l, int64_t now, int64_t *ret
 	const int64_t since = atomic_load(&l->dirty_since);
 	int64_t left, quiet, hurry = l->hurry_at;
 
-	if (since == 0)
+	if (since == 0 || l->apart)
 		return false;
 	left = since + ls->options.persist_ms - now;
 	quiet = quiet_left(ls, l, now);
@@ -124,11 +124,10 @@ static void commit_layer(struct layer *l)
 }
 
 /* lock held, but while it works */
-static void commit(struct layers *ls, struct layer *l)
+static void commit_held(struct layers *ls, struct layer *l)
 {
 	const int64_t begun = layers_clock();
 
-	l->round = ls->rounds + 1;
 	l->committers++;
 	pthread_mutex_unlock(&ls->lock);
 	commit_layer(l);
@@ -137,6 +136,44 @@ static void commit(struct layers *ls, struct layer *l)
 	ls->worked_at = layers_clock();
 	l->calm_until = ls->worked_at + HURRY_MS + HURRY_SHARE * (ls->worked_at - begun);
 	pthread_cond_broadcast(&ls->changed);
+}
+
+static void *run_apart(void *arg)
+{
+	struct layer *l = arg;
+	struct layers *ls = l->all;
+
+	sys_lower_priority();
+	pthread_mutex_lock(&ls->lock);
+	commit_held(ls, l);
+	l->apart = false;
+	l->committers--;
+	ls->apart--;
+	pthread_cond_broadcast(&ls->changed);
+	pthread_mutex_unlock(&ls->lock);
+	return NULL;
+}
+
+/* lock held; false: there is no thread for it */
+static bool commit_apart(struct layers *ls, struct layer *l)
+{
+	pthread_t thread;
+
+	if (pthread_create(&thread, NULL, run_apart, l) != 0)
+		return false;
+	pthread_detach(thread);
+	l->apart = true;
+	l->committers++;
+	ls->apart++;
+	return true;
+}
+
+/* lock held, but while it works.  One that waits for promised bytes does not keep the others from their turn. */
+static void commit(struct layers *ls, struct layer *l)
+{
+	l->round = ls->rounds + 1;
+	if (!l->has_partly || !commit_apart(ls, l))
+		commit_held(ls, l);
 }
 
 void layer_hurry(struct layer *l)

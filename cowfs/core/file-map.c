@@ -30,6 +30,19 @@ static void add_zeros(struct pieces *ps, size_t len)
 		ps->list[ps->n++] = (struct piece){ .len = len };
 }
 
+/* Promised bytes that follow one another are one piece. */
+static void add_promised(struct pieces *ps, const struct object_id *promise, uint64_t off,
+			 size_t len)
+{
+	struct piece *last = ps->n > 0 ? &ps->list[ps->n - 1] : NULL;
+
+	if (last && last->promised && last->off + last->len == off)
+		last->len += len;
+	else
+		ps->list[ps->n++] =
+		    (struct piece){ .len = len, .chunk = *promise, .promised = true, .off = off };
+}
+
 /* [lo, hi) of a block as it is underneath. */
 static int add_under(struct pieces *ps, const struct file *f, struct under *u, uint64_t number,
 		     uint32_t lo, uint32_t hi)
@@ -40,6 +53,11 @@ static int add_under(struct pieces *ps, const struct file *f, struct under *u, u
 
 	if (lo >= end) {
 		add_zeros(ps, hi > lo ? hi - lo : 0);
+		return 0;
+	}
+	if (f->base.form == CONTENT_LAZY) {
+		add_promised(ps, &f->base.id, block_start(number) + lo, end - lo);
+		add_zeros(ps, hi - end);
 		return 0;
 	}
 	r = under_find(u, number, &id);

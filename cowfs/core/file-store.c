@@ -146,6 +146,8 @@ int file_store(const struct file *frozen, struct batch *b, struct cache *c, stru
 		*ret = frozen->base;
 		return 0;
 	}
+	if (frozen->base.form == CONTENT_LAZY)
+		return err_set(err, -EBADMSG, "a file is to be stored of which bytes are promised");
 	ed.list = calloc(frozen->n + 1, sizeof(*ed.list));
 	ed.chunks = calloc(frozen->n + 1, sizeof(*ed.chunks));
 	if (!ed.list || !ed.chunks)

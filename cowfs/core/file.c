@@ -105,6 +105,13 @@ static void grow(struct file *f, uint64_t size)
 	f->size = size;
 }
 
+void file_stand_on(struct file *f, const struct content *c)
+{
+	assert(f->base.form == CONTENT_LAZY && c->size == f->base.size);
+	f->base = *c;
+	file_recount(f);
+}
+
 /* --- one block of a change --------------------------------------------------------------- */
 
 /* The bytes between what is known of the block and the patch: do they come from underneath? */

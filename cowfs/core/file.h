@@ -80,6 +80,8 @@ struct piece {
 	struct block *block;    /* a reference, or NULL */
 	struct object_id chunk; /* if no block: zero means zeros */
 	size_t chunk_len;       /* how long the chunk must be */
+	bool promised; /* `chunk` is no chunk but a promise, and the bytes are these of it: */
+	uint64_t off;
 };
 
 /* Pieces that a read of `len` bytes can have at most: three a block, and the end of `kept`. */
@@ -107,6 +109,9 @@ NODISCARD int file_share(const struct file *f, struct file *to);
 
 /* The same, and the live file begins to watch what changes from here on. */
 NODISCARD int file_freeze(struct file *f, struct file *ret_frozen);
+
+/* What is underneath was promised, and `c` is what was kept of that; all else stays. */
+void file_stand_on(struct file *f, const struct content *c);
 
 /*
  * Put a frozen file; without any lock, reading the store where need be.

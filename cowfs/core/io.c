@@ -26,7 +26,8 @@ struct lent {
 	struct piece *pieces;          /* in the same memory */
 	const struct cached **objects; /* by piece; NULL where none is needed */
 	struct iovec *iov;
-	void *peeked; /* owned; bytes of a file that is still promised, or NULL */
+	uint8_t *peeked; /* owned; promised bytes, where they are in the answer; or NULL */
+	bool whole;      /* promised bytes cannot be had but with the whole file */
 };
 
 static struct lent *lent_new(size_t max)
@@ -73,7 +74,9 @@ static int map_bytes(struct op *op, uint64_t id, uint64_t off, size_t len, struc
 	struct node *n;
 	int r;
 
-	r = node_get_bytes(op, id, &n);
+	r = node_get_file(op->l, id, &n);
+	if (r >= 0 && (h->whole || !node_is_partly(n)))
+		r = node_get_bytes(op, id, &n);
 	if (r < 0)
 		return r;
 	n->told = false; /* for its access time */
@@ -118,18 +121,47 @@ static int fetch_chunk(struct layer *l, const struct layer_call *call, const str
 	return r < 0 ? r : check_chunk(p, *ret, err);
 }
 
+/* Without the lock.  -ENODATA: the whole file must be kept. */
+static int fetch_promised(struct layer *l, const struct layer_call *call, const struct piece *p,
+			  uint8_t *to)
+{
+	if (!call->may_wait)
+		return -EAGAIN;
+	return layers_peek_promise(l->all, &p->chunk, p->off, to, p->len) == (ssize_t)p->len
+		   ? 0
+		   : -ENODATA;
+}
+
+/* Memory for all of the answer, if promised bytes are among it. */
+static int prepare_promised(struct lent *h)
+{
+	bool any = false;
+	size_t len = 0;
+
+	for (size_t i = 0; i < h->n; i++) {
+		any |= h->pieces[i].promised;
+		len += h->pieces[i].len;
+	}
+	free(TAKE_PTR(h->peeked));
+	h->peeked = any ? malloc(len) : NULL;
+	return any && !h->peeked ? -ENOMEM : 0;
+}
+
 static int fetch_bytes(struct layer *l, const struct layer_call *call, struct lent *h,
 		       struct layer_bytes *ret, struct err *err)
 {
-	int r;
+	int r = prepare_promised(h);
 
 	ret->len = 0;
-	for (size_t i = 0; i < h->n; i++) {
+	for (size_t i = 0; i < h->n && r >= 0; i++) {
 		const struct piece *p = &h->pieces[i];
 		const uint8_t *at = zeros;
 
 		if (p->block) {
 			at = p->block->data + p->at;
+		} else if (p->promised) {
+			at = h->peeked + ret->len;
+			r = fetch_promised(l, call, p, h->peeked + ret->len);
 		} else if (!object_id_is_zero(&p->chunk)) {
 			r = fetch_chunk(l, call, p, &h->objects[i], err);
 			if (r < 0)
@@ -142,10 +174,10 @@ static int fetch_bytes(struct layer *l, const struct layer_call *call, struct le
 	}
 	ret->iov = h->iov;
 	ret->n = (int)h->n;
-	return 0;
+	return r;
 }
 
-/* 1 and its promise, if it is large and promised; 0 if not. */
+/* 1 and its promise, if it is large and promised from end to end; 0 if not. */
 static int find_promise(struct layer *l, uint64_t id, uint64_t off, struct object_id *ret)
 {
 	struct node *n;
@@ -154,8 +186,8 @@ static int find_promise(struct layer *l, uint64_t id, uint64_t off, struct objec
 	pthread_mutex_lock(&l->lock);
 	r = node_get_file(l, id, &n);
 	if (r >= 0)
-		r = n->file.base.form == CONTENT_LAZY && n->file.size >= PROMISE_PEEK_MIN &&
-		    off < n->file.size;
+		r = n->file.base.form == CONTENT_LAZY && !node_is_partly(n) &&
+		    n->file.size >= PROMISE_PEEK_MIN && off < n->file.size;
 	if (r > 0) {
 		*ret = n->file.base.id;
 		n->told = false; /* for its access time */
@@ -208,14 +240,18 @@ int layer_read(struct layer *l, const struct layer_call *call, uint64_t node, ui
 	if (r != 0)
 		return r < 0 ? r : 0;
 	/* Twice: a chunk may have been replaced and swept between looking and fetching. */
-	for (int tries = 0; tries < 2; tries++) {
+	for (int tries = 0; tries < 2;) {
 		lent_reset(h);
 		r = find_bytes(l, call, node, off, len, h, err);
 		if (r < 0)
 			return r;
 		r = fetch_bytes(l, call, h, ret, err);
-		if (r != -EBADMSG)
+		if (r != -EBADMSG && (r != -ENODATA || h->whole))
 			break;
+		if (r == -ENODATA)
+			h->whole = true;
+		else
+			tries++;
 	}
 	if (r < 0)
 		return r;
@@ -255,7 +291,7 @@ static int write_bytes(struct op *op, uint64_t id, uint64_t off, const void *dat
 	struct node *n;
 	int r;
 
-	r = node_get_bytes(op, id, &n);
+	r = node_get_partly(op, id, &n);
 	if (r < 0)
 		return r;
 	r = op_may_write(op, id, off);
@@ -266,12 +302,16 @@ static int write_bytes(struct op *op, uint64_t id, uint64_t off, const void *dat
 		return r;
 	if (over_quota(l, &n->file, off, len))
 		return -ENOSPC;
+	r = off <= INT64_MAX && len <= INT64_MAX - off ? partly_own(op, n, off, len) : 0;
+	if (r < 0)
+		return r;
 	before = n->file.data;
 	r = file_write(&n->file, l->cache, off, data, len, &grown, &op->need);
 	layer_count(l, grown);
 	node_count_data(l, n, before);
 	if (r < 0)
 		return r;
+	partly_note(l, n);
 	mode = n->mode;
 	if (kill_priv)
 		node_kill_priv(op->call, n);
@@ -342,7 +382,8 @@ static int allocate(struct op *op, uint64_t id, unsigned flags, uint64_t off, ui
 	struct node *n;
 	int r;
 
-	r = node_get_bytes(op, id, &n);
+	/* What is a hole already is known only of a file that was read. */
+	r = flags & LAYER_ALLOC_PUNCH ? node_get_partly(op, id, &n) : node_get_bytes(op, id, &n);
 	if (r < 0)
 		return r;
 	r = op_may_change(op);
@@ -350,6 +391,8 @@ static int allocate(struct op *op, uint64_t id, unsigned flags, uint64_t off, ui
 		return r;
 	if (!(flags & LAYER_ALLOC_PUNCH))
 		r = may_allocate(op, &n->file, off, len);
+	else
+		r = partly_own(op, n, off, len);
 	if (r < 0)
 		return r;
 	before = n->file.data;
@@ -358,6 +401,7 @@ static int allocate(struct op *op, uint64_t id, unsigned flags, uint64_t off, ui
 	node_count_data(l, n, before);
 	if (r < 0)
 		return r;
+	partly_note(l, n);
 	node_touch(l, n, true);
 	return r;
 }

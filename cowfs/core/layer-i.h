@@ -60,6 +60,8 @@ struct node {
 	unsigned pins;      /* of ours, for as long as a freeze is under way */
 	uint32_t xattr_len; /* bytes of its attributes, as far as that is known (charge.c) */
 	bool told;          /* callers know its attributes as they are (list.c) */
+	bool listed;        /* in layer->partly */
+	bool lost;          /* what was written to it is, with its promise (partly.c) */
 
 	struct entry *names;  /* empty: no name any more, or the top */
 	struct entry *linked; /* its entry in the links tree, or NULL */
@@ -137,6 +139,11 @@ struct layer {
 	layer_witness_fn witness; /* or NULL */
 	void *witness_ctx;
 	struct node *strays; /* files without names that have dirty blocks */
+	uint64_t *partly;    /* owned; ids of nodes that are partly promised, or were (partly.c) */
+	size_t n_partly, cap_partly;
+	uint64_t partly_bytes;   /* that all of them promise */
+	_Atomic bool has_partly; /* some; read without the lock */
+	bool whole_only;         /* a persist begins: no further one may come */
 
 	struct {
 		_Atomic uint64_t requests, read, written, waiting;
@@ -144,6 +151,7 @@ struct layer {
 
 	struct layer *next;  /* guarded by all->lock, as what follows */
 	unsigned committers; /* threads of layers.c that work on it */
+	bool apart;          /* one of its own does (committer.c) */
 	uint64_t round;      /* of the committer that had it last */
 };
 
@@ -159,6 +167,7 @@ NODISCARD ssize_t layers_peek_promise(struct layers *ls, const struct object_id 
 				      uint64_t off, void *data, size_t len);
 NODISCARD int layers_keep_promise(struct layers *ls, const struct object_id *promise,
 				  struct content *ret, struct err *err);
+NODISCARD int layers_hurry_promise(struct layers *ls, const struct object_id *promise);
 struct ahead *layers_ahead(struct layers *ls);
 struct store *layers_store(struct layers *ls);
 
@@ -233,6 +242,14 @@ struct op {
 	bool has_turn;            /* no persist runs until the operation ends */
 	struct object_id promise; /* that was kept for it, with `content`; zero: none was */
 	struct content content;
+	struct object_id asked; /* a promise, and the answer: */
+	bool sure;              /* nothing can change what it stands for before it is kept */
+	struct {
+		struct object_id promise;
+		uint64_t number;
+		uint8_t *data; /* owned; FILE_BLOCK bytes, or NULL */
+		size_t len;    /* that were got */
+	} block;               /* of a promised file */
 };
 
 /* Takes the lock; op_end() gives it back. */
@@ -352,6 +369,39 @@ void node_kill_priv(const struct layer_call *call, struct node *n);
 
 /* As node_mark(), and its ctime is now; for a directory whose names changed also its mtime. */
 void node_touch(struct layer *l, struct node *n, bool mtime);
+
+/* --- partly.c --------------------------------------------------------------------------- */
+
+/* Was it changed while it is promised? */
+static inline bool node_is_partly(const struct node *n)
+{
+	return n->file.base.form == CONTENT_LAZY && !file_is_stored(&n->file);
+}
+
+/*
+ * A file that is about to be changed, of which bytes may be promised still.  -EAGAIN as
+ * node_get_bytes().
+ */
+NODISCARD int node_get_partly(struct op *op, uint64_t id, struct node **ret);
+
+/*
+ * If it is promised: the blocks that the range covers in part become its own, so that none of them shows
+ * promised bytes beside changed ones.  -EAGAIN while they are not here.
+ */
+NODISCARD int partly_own(struct op *op, struct node *n, uint64_t off, uint64_t len);
+
+/* It was changed. */
+void partly_note(struct layer *l, struct node *n);
+
+/*
+ * Have kept what is partly promised, and let no further file become so until the turn ends or the layer
+ * is frozen.  With the lock, which it lets go of meanwhile, and a turn.  -EIO if what one of them was
+ * promised is lost, and with it what was changed in it.
+ */
+NODISCARD int partly_keep(struct layer *l, struct err *err);
+
+/* Is what was written to it lost?  Whoever has it open learns of that with every fsync. */
+bool partly_is_lost(struct layer *l, uint64_t id);
 
 /* --- list.c ----------------------------------------------------------------------------- */
 

@@ -27,7 +27,7 @@ static void settle_file(struct layer *l, struct node *n, const struct settle *s)
 	struct content c;
 
 	if (n->file.base.form == CONTENT_LAZY && settle_one(s, &n->file.base.id, &c, NULL) > 0 &&
-	    c.size == n->file.size)
+	    c.size == n->file.base.size)
 		node_stand_on(l, n, &c);
 }
 
@@ -91,10 +91,15 @@ int layer_settle(struct layer *l, struct settle *s, struct err *err)
 
 	pthread_mutex_lock(&l->lock);
 	layer_take_turn(l);
-	halves_hold(l);
-	l->switching = true;
-	r = settle_now(l, s, err);
-	l->switching = false;
+	r = partly_keep(l, err);
+	if (r == -EIO)
+		r = partly_keep(l, err); /* what is lost is a promise like others now */
+	if (r >= 0) {
+		halves_hold(l);
+		l->switching = true;
+		r = settle_now(l, s, err);
+		l->switching = false;
+	}
 	layer_end_turn(l);
 	pthread_mutex_unlock(&l->lock);
 	return r < 0 ? err_wrap(err, r, "clone '%s'", layer_name(l)) : 0;

@@ -84,6 +84,7 @@ void layer_destroy(struct layer *l)
 	clone_done(&l->record);
 	pthread_mutex_destroy(&l->lock);
 	free(l->halves);
+	free(l->partly);
 	pthread_cond_destroy(&l->calm);
 	free(l);
 }

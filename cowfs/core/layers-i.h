@@ -63,6 +63,7 @@ struct layers {
 	struct layer *closed; /* owned; one of which only memory is left, or NULL */
 	uint64_t rounds;      /* of the committer, ended */
 	unsigned wanted;      /* threads that wait for room */
+	unsigned apart;       /* layers that are persisted by threads of their own */
 	bool sweep_wanted;    /* somebody waits for a gc */
 	bool unshrunk;        /* one has freed what the files have not given back */
 	bool unreturned;      /* one has ended since memory was last given back */

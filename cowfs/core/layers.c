@@ -36,6 +36,8 @@ static void fill_options(struct layers_options *o)
 		o->room_min = 1024 * MIB;
 	if (o->garbage_min == 0)
 		o->garbage_min = 64 * MIB;
+	if (o->partly_max == 0)
+		o->partly_max = 1024 * MIB;
 	if (o->sweep_ms == 0)
 		o->sweep_ms = 10000;
 	if (o->cache.chunk_bytes == 0)
@@ -232,6 +234,8 @@ int layer_close(struct layer *l, struct err *err)
 
 	assert(!layer_is_warm(l));
 	r = layer_persist(l, BATCH_DURABLE, NULL, NULL, &state, err);
+	if (r == -EIO) /* a file that was lost fails once; all else must not go with it */
+		r = layer_persist(l, BATCH_DURABLE, NULL, NULL, &state, err);
 	if (r < 0)
 		return r;
 	l->kept = true;

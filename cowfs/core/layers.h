@@ -27,6 +27,11 @@ struct layers_source {
 	 */
 	ssize_t (*peek)(const struct object_id *promise, uint64_t off, void *data, size_t len,
 			void *ctx);
+	/*
+	 * Have a promise kept as soon as possible.  1 if nothing can change meanwhile what it stands for; 0:
+	 * something can, or it is kept already; -EIO, -ESTALE: as `keep`.  Does not wait.  NULL: 0.
+	 */
+	int (*hurry)(const struct object_id *promise, void *ctx);
 	void *ctx;
 };
 
@@ -38,7 +43,9 @@ struct layers_options {
 	unsigned persist_ms; /* how long a change may stay in memory only; 0: 5000 */
 	uint64_t
 	    room_min; /* bytes that must stay free on the store's disk, else -ENOSPC; 0: 1 GiB, on a small disk a twentieth of it */
-	uint64_t garbage_min;      /* bytes that are worth a gc (sweep.c); 0: 64 MiB */
+	uint64_t garbage_min; /* bytes that are worth a gc (sweep.c); 0: 64 MiB */
+	uint64_t
+	    partly_max; /* bytes of promised files that a clone may have changed (partly.c); 0: 1 GiB */
 	unsigned sweep_ms;         /* how long an fsync waits for one, at most; 0: 10000 */
 	struct cache_limits cache; /* 0: sensible ones */
 	struct layers_source source;

@@ -17,11 +17,14 @@ enum need_kind {
 	NEED_ROOM,    /* dirty memory below its limit */
 	NEED_CALM,    /* the end of a rollback */
 	NEED_PROMISE, /* the content that `object` promises */
+	NEED_SURETY,  /* the answer whether that will be kept, whatever happens */
+	NEED_BLOCK,   /* the bytes that it promises for the block `number` */
 };
 
 struct need {
 	enum need_kind kind;
 	struct object_ref object;
+	uint64_t number;
 };
 
 static inline int need_object(struct need *need, enum object_kind kind, const struct object_id *id)

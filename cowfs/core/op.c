@@ -2,6 +2,7 @@
  * op.c - one operation of a layer: the lock, what it lacks, and doing it again.
  */
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "cowfs/core/halves-i.h"
@@ -22,6 +23,7 @@ void op_end(struct op *op)
 	while (op->n_held > 0)
 		cached_unref(op->held[--op->n_held]);
 	listing_free(op->listing);
+	free(op->block.data);
 }
 
 /* What was held for an earlier try has served; the newest stay, in case memory is short. */
@@ -98,6 +100,42 @@ static int get_listing(struct op *op)
 	return r;
 }
 
+/* Without the lock.  If they do not come, the whole promise is to be kept, which says why. */
+static int get_block(struct op *op)
+{
+	const struct need *need = &op->need;
+	ssize_t n;
+
+	if (!op->block.data)
+		op->block.data = malloc(FILE_BLOCK);
+	if (!op->block.data)
+		return -ENOMEM;
+	n = layers_peek_promise(op->l->all, &need->object.id, need->number * FILE_BLOCK,
+				op->block.data, FILE_BLOCK);
+	op->block.promise = need->object.id;
+	op->block.number = need->number;
+	op->block.len = n > 0 ? (size_t)n : 0;
+	return 0;
+}
+
+static int get_surety(struct op *op)
+{
+	op->sure = layers_hurry_promise(op->l->all, &op->need.object.id) > 0;
+	op->asked = op->need.object.id;
+	return 0;
+}
+
+/* Without the lock. */
+static int get_unlocked(struct op *op, int (*fn)(struct op *op))
+{
+	int r;
+
+	pthread_mutex_unlock(&op->l->lock);
+	r = fn(op);
+	pthread_mutex_lock(&op->l->lock);
+	return r;
+}
+
 static int get(struct op *op)
 {
 	struct layer *l = op->l;
@@ -105,9 +143,7 @@ static int get(struct op *op)
 
 	switch (op->need.kind) {
 	case NEED_OBJECT:
-		pthread_mutex_unlock(&l->lock);
-		r = get_object(op);
-		pthread_mutex_lock(&l->lock);
+		r = get_unlocked(op, get_object);
 		break;
 	case NEED_LISTING:
 		r = get_listing(op);
@@ -127,6 +163,12 @@ static int get(struct op *op)
 		pthread_mutex_lock(&l->lock);
 		if (r >= 0)
 			op->promise = op->need.object.id;
+		break;
+	case NEED_SURETY:
+		r = get_unlocked(op, get_surety);
+		break;
+	case NEED_BLOCK:
+		r = get_unlocked(op, get_block);
 		break;
 	}
 	/* The file may stand on something else by now, and its promise be forgotten. */
@@ -210,6 +252,7 @@ void layer_take_turn(struct layer *l)
 void layer_end_turn(struct layer *l)
 {
 	l->turns_ended++;
+	l->whole_only = false;
 	pthread_cond_broadcast(&l->calm);
 }
 

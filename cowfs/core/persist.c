@@ -51,6 +51,7 @@ int persist_run(struct persist *p, struct err *err)
 	halves_release(l);
 	if (r < 0)
 		return err_nomem(err);
+	l->whole_only = false;
 	number = ++l->freezes;
 	l->hurry_at = 0;
 	p->record = next_record(l);
@@ -86,10 +87,11 @@ static int persist_in_turn(struct persist *p, struct layer_state *ret, struct er
 
 	pthread_mutex_lock(&l->lock);
 	layer_take_turn(l);
+	r = partly_keep(l, err);
 	/* What nobody will look at as a state may hold half a write. */
-	if (p->also)
+	if (r >= 0 && p->also)
 		halves_hold(l);
-	if (l->marked || p->also || p->durability == BATCH_DURABLE)
+	if (r >= 0 && (l->marked || p->also || p->durability == BATCH_DURABLE))
 		r = persist_run(p, err);
 	if (r >= 0)
 		*ret = l->state;
@@ -122,8 +124,11 @@ int layer_look(struct layer *l, layer_also_fn also, void *ctx, struct layer_stat
 
 	pthread_mutex_lock(&l->lock);
 	layer_take_turn(l);
-	halves_hold(l);
-	r = persist_run(&p, err);
+	r = partly_keep(l, err);
+	if (r >= 0) {
+		halves_hold(l);
+		r = persist_run(&p, err);
+	}
 	layer_end_turn(l);
 	pthread_mutex_unlock(&l->lock);
 	if (r < 0)
@@ -154,6 +159,15 @@ static bool is_on_its_way(const struct layer *l, uint64_t number)
 	return l->sync_asked || (l->freezes >= number && layer_is_taken(l) && l->failed == 0);
 }
 
+static int keep_and_persist(struct persist *p, struct err *err)
+{
+	int r = partly_keep(p->l, err);
+
+	if (r == -EIO)
+		r = partly_keep(p->l, err); /* what is lost is a promise like others now */
+	return r < 0 ? r : persist_run(p, err);
+}
+
 /* Whoever waits for a persist that began after his call needs none of his own. */
 int layer_sync(struct layer *l, uint64_t node, struct err *err)
 {
@@ -172,10 +186,13 @@ int layer_sync(struct layer *l, uint64_t node, struct err *err)
 		l->sync_asked = true;
 		layer_take_turn(l);
 		l->sync_asked = false;
+		/* If somebody has persisted it meanwhile, what was changed since is not waited for. */
 		if (l->persisted < number && l->marked)
-			r = persist_run(&p, err);
+			r = keep_and_persist(&p, err);
 		layer_end_turn(l);
 	}
+	if (r >= 0 && partly_is_lost(l, node))
+		r = err_set(err, -EIO, "what was written to the file is lost");
 	number = l->persisted;
 	/* What the committer persisted meanwhile may not be on the disk yet. */
 	owed = l->record.strict && l->durable < number;

@@ -1,10 +1,10 @@
 /*
  * promise.c - files whose bytes are promised and not yet captured (docs/design/lazy.md).
  *
- * A file is promised as long as nothing was changed in it: the first operation that needs a byte
- * of it, or changes one, has the promise kept and then stands on an ordinary content.  Of a large
- * one, reads get the bytes that they need and no others (io.c).  So only what is
- * stored as a whole can be a promise, and no other code of the layer meets one.
+ * The first operation that needs a byte of such a file, or changes one, has the promise kept; then the
+ * file stands on an ordinary content.  Of a large one, reads get the bytes that they need and no others
+ * (io.c), and it may be changed while the rest is promised (partly.c).  All promises of changed files
+ * are kept before anything is persisted, so in a tree only a file that nobody changed can be a promise.
  */
 #include <assert.h>
 #include <errno.h>
@@ -17,8 +17,15 @@
  */
 void node_stand_on(struct layer *l, struct node *n, const struct content *c)
 {
-	assert(file_is_stored(&n->file) && c->size == n->file.size);
-	file_init(&n->file, c);
+	const uint64_t before = n->file.data;
+
+	assert(n->file.base.form == CONTENT_LAZY && c->size == n->file.base.size);
+	if (file_is_stored(&n->file)) {
+		file_init(&n->file, c);
+	} else {
+		file_stand_on(&n->file, c);
+		node_count_data(l, n, before);
+	}
 	if (node_has_no_name(n))
 		node_keep(l, n);
 }
@@ -39,7 +46,7 @@ int node_get_bytes(struct op *op, uint64_t id, struct node **ret)
 		op->need = (struct need){ .kind = NEED_PROMISE, .object.id = *promise };
 		return -EAGAIN;
 	}
-	if (op->content.size != n->file.size)
+	if (op->content.size != n->file.base.size)
 		return err_set(op->err, -EBADMSG, "a promise was kept with another size");
 	node_stand_on(op->l, n, &op->content);
 	return 0;

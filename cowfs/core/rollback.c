@@ -464,10 +464,13 @@ int layer_rebase(struct layer *l, const struct layer_rebase *how, struct layer_c
 
 	pthread_mutex_lock(&l->lock);
 	layer_take_turn(l);
-	halves_hold(l);
-	l->switching = true;
-	r = persist_and_switch(l, &nm, ret, err);
-	l->switching = false;
+	r = partly_keep(l, err);
+	if (r >= 0) {
+		halves_hold(l);
+		l->switching = true;
+		r = persist_and_switch(l, &nm, ret, err);
+		l->switching = false;
+	}
 	layer_end_turn(l);
 	pthread_mutex_unlock(&l->lock);
 	return r < 0 ? err_wrap(err, r, "clone '%s'", layer_name(l)) : 0;

@@ -6,7 +6,10 @@
 static int serve_locked(struct host *h, struct err *err)
 {
 	const struct layers_options options = {
-		.source = { .keep = promises_keep, .peek = promises_peek, .ctx = h->promises },
+		.source = { .keep = promises_keep,
+			    .peek = promises_peek,
+			    .hurry = promises_hurry,
+			    .ctx = h->promises },
 	};
 	int r = h->layers ? 0 : layers_new(h->store, &options, &h->layers, err);
 

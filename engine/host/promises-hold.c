@@ -133,6 +133,15 @@ int promises_open_held(struct promises *p, const struct object_id *promise)
 	return fd;
 }
 
+bool promises_has_held(struct promises *p, const struct object_id *promise)
+{
+	struct holding *h = borrow(p, false);
+	const bool has = h && holding_has(h, promise);
+
+	give_back(p);
+	return has;
+}
+
 static bool hold_again(struct promising *c, const struct promise *one)
 {
 	const struct object_key *key = store_key(c->all->host->store);

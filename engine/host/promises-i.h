@@ -96,6 +96,9 @@ NODISCARD int promises_keep(const struct object_id *promise, struct content *ret
 NODISCARD ssize_t promises_peek(const struct object_id *promise, uint64_t off, void *data,
 				size_t len, void *ctx);
 
+/* layers_source.hurry; the same. */
+NODISCARD int promises_hurry(const struct object_id *promise, void *ctx);
+
 /* For the process that brings what a lazy fetch promised. */
 NODISCARD int promises_supply(struct promises *p, const struct engine_supply_options *o,
 			      struct engine_supply *ret, struct err *err);

@@ -155,6 +155,7 @@ struct engine_capturing promising_news(const struct promising *c); /* lock held 
 
 /* A descriptor of the file that is held for a promise, the caller's own; -ENOENT. */
 NODISCARD int promises_open_held(struct promises *p, const struct object_id *promise);
+bool promises_has_held(struct promises *p, const struct object_id *promise);
 /* Note which are held; after a restart nothing is, and what is still as promised is held again. */
 void promising_hold(struct promising *c);
 void promising_drop_held(struct promising *c, struct promise **list, size_t n); /* they are saved */

@@ -1,8 +1,10 @@
 """clone --lazy: usable before the files are read, exact all the same."""
 
 import contextlib
+import ctypes
 import itertools
 import json
+import mmap
 import os
 import shutil
 import sqlite3
@@ -1078,6 +1080,99 @@ def copies_go_with_the_capture_that_nobody_needs(w):
     assert copies(w) == [one.name]
     lazy.finish()
     assert not (w.store / "stash").exists()
+
+
+@test
+def a_change_of_a_large_file_waits_for_the_blocks_it_touches_in_part(w):
+    (w.project / "large").write_bytes(os.urandom(64 << 20))
+    lazy = Lazy(w)
+    path = lazy.clone()
+    want = bytearray((lazy.copy / "large").read_bytes())
+    before = bytes_read(w)
+    fd = os.open(path / "large", os.O_RDWR)
+    os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_RANDOM)
+
+    def put(at, what):
+        assert os.pwrite(fd, what, at) == len(what)
+        want[at:at + len(what)] = what
+
+    def right(at, size=5000):
+        assert os.pread(fd, size, at) == want[at:at + size], at
+
+    put(33 << 20, b"in the middle")
+    put((64 << 20) - 3, b"across the end")
+    put((20 << 20) + 1, b"x" * 200_000)
+    for at in (0, (33 << 20) - 100, (64 << 20) - 100, 20 << 20):
+        right(at)
+    os.ftruncate(fd, 63 << 20)
+    del want[63 << 20:]
+    punch = ctypes.CDLL(None, use_errno=True).fallocate  # the program would call fsync
+    punch.argtypes = (ctypes.c_int, ctypes.c_int, ctypes.c_int64, ctypes.c_int64)
+    assert punch(fd, 3, 5 << 20, 100_000) == 0, os.strerror(ctypes.get_errno())
+    want[5 << 20:(5 << 20) + 100_000] = bytes(100_000)
+    right((5 << 20) - 100, 200_000)
+    with mmap.mmap(fd, 63 << 20) as m:
+        m[12345678:12345683] = b"store"
+        want[12345678:12345683] = b"store"
+        right(12345600)
+        assert bytes_read(w) - before < 16 << 20, bytes_read(w) - before
+        m.flush()  # as an fsync
+    assert bytes_read(w) - before > 63 << 20, bytes_read(w) - before
+    assert lazy.status()["captured"] > 0
+    right(12345600)
+    os.close(fd)
+    assert lazy.finish()["lost"] == 0
+    assert (path / "large").read_bytes() == want
+    assert (lazy.project / "large").read_bytes() == (lazy.copy / "large").read_bytes()
+
+
+@test
+def a_large_file_that_is_changed_and_promised_outlives_the_daemon_if_it_is_synced(w):
+    (w.project / "large").write_bytes(os.urandom(16 << 20))
+    (w.project / "larger").write_bytes(os.urandom(17 << 20))
+    lazy = Lazy(w)
+    path = lazy.clone()
+    want = {name: (lazy.copy / name).read_bytes() for name in ("large", "larger")}
+    before = bytes_read(w)
+    with open(path / "large", "r+b") as f:
+        f.seek(5 << 20)
+        f.write(b"synced")
+        f.flush()
+        os.fsync(f.fileno())
+    # To ask for the status would persist it, whatever the fsync did.
+    assert bytes_read(w) - before >= 16 << 20, bytes_read(w) - before
+    with open(path / "larger", "r+b", buffering=0) as f:
+        f.seek(5 << 20)
+        f.write(b"not synced")
+    w.kill_daemon()
+    w.ok("mount", "try")
+    got = (path / "large").read_bytes()
+    assert got == want["large"][:5 << 20] + b"synced" + want["large"][(5 << 20) + 6:]
+    # All of the change, if it was persisted meanwhile, or nothing of it.
+    changed = want["larger"][:5 << 20] + b"not synced" + want["larger"][(5 << 20) + 10:]
+    assert (path / "larger").read_bytes() in (want["larger"], changed)
+    assert lazy.finish()["lost"] == 0
+
+
+@test
+def a_writer_in_the_project_and_one_in_the_clone_do_not_meet(w):
+    (w.project / "large").write_bytes(os.urandom(16 << 20))
+    lazy = Lazy(w)
+    path = lazy.clone()
+    want = bytearray((lazy.copy / "large").read_bytes())
+    with open(path / "large", "r+b", buffering=0) as mine:
+        mine.seek(1 << 20)
+        mine.write(b"the clone")
+        want[1 << 20:(1 << 20) + 9] = b"the clone"
+        with open(lazy.project / "large", "r+b") as f:
+            f.seek(8 << 20)
+            f.write(b"the project")
+        assert len(copies(w)) == 1 and lazy.status()["captured"] == 0
+        os.fsync(mine.fileno())
+        assert not copies(w) and lazy.status()["captured"] > 0
+    assert (path / "large").read_bytes() == want
+    assert lazy.finish()["lost"] == 0
+    assert (path / "large").read_bytes() == want
 
 
 @test
