@@ -1,3 +1,7 @@
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
 #include "cowfs/core/file-i.h"
 #include "tests/unit/cowfs/core/file-fixture.h"
 
@@ -442,6 +446,39 @@ TEST(memory_of_blocks_that_nobody_has_is_given_back_when_asked_for)
 	CHECK_EQ(pool_trim(), slab);
 	CHECK((blocks[0] = pool_take()) != NULL);
 	pool_give(blocks[0]);
+}
+
+/* Mappings that the kernel may fill with large pages by itself; 0 also where it cannot. */
+static size_t count_advised(void)
+{
+	FILE *f = fopen("/proc/self/smaps", "re");
+	char line[4096];
+	size_t n = 0;
+
+	while (f && fgets(line, sizeof(line), f))
+		n += strncmp(line, "VmFlags:", 8) == 0 && strstr(line, " hg");
+	if (f)
+		fclose(f);
+	return n;
+}
+
+/* Else it becomes resident again, ten seconds later and ten more, in a process that does nothing. */
+TEST(the_kernel_may_not_fill_with_large_pages_what_was_given_back)
+{
+	static void *blocks[TAKEN], *between[TAKEN];
+
+	for (int round = 0; round < 3; round++) { /* malloc() learns from what is freed */
+		for (size_t i = 0; i < TAKEN; i++) {
+			CHECK((blocks[i] = pool_take()) != NULL);
+			CHECK((between[i] = malloc(FILE_BLOCK)) != NULL);
+		}
+		for (size_t i = 0; i < TAKEN; i++)
+			pool_give(blocks[i]);
+		pool_trim();
+		CHECK_EQ(count_advised(), 0);
+		for (size_t i = 0; i < TAKEN; i++)
+			free(between[i]);
+	}
 }
 
 TEST_MAIN("file")
