@@ -156,30 +156,7 @@ static bool wait_for_work(struct pool *p)
 	return r == 0 || p->workers <= KEEP;
 }
 
-static void *worker_main(void *arg)
-{
-	struct pool *p = arg;
-	struct pool_member *m;
-	enum pool_lane lane;
-	struct job *j;
-
-	platform_serve_thread();
-	pthread_mutex_lock(&p->lock);
-	do {
-		while ((j = take_job(p, &lane, &m)) != NULL) {
-			pthread_mutex_unlock(&p->lock);
-			j->run(j);
-			pthread_mutex_lock(&p->lock);
-			end_job(p, lane, m);
-		}
-	} while (wait_for_work(p));
-
-	p->workers--;
-	if (p->workers == 0)
-		pthread_cond_signal(&p->gone);
-	pthread_mutex_unlock(&p->lock);
-	return NULL;
-}
+static void *worker_main(void *arg);
 
 static int add_worker(struct pool *p)
 {
@@ -192,6 +169,78 @@ static int add_worker(struct pool *p)
 	pthread_detach(thread);
 	p->workers++;
 	return 0;
+}
+
+/* Threads for all that there is to do at once, and the one that patient jobs leave. */
+static unsigned workers_wanted(const struct pool *p)
+{
+	unsigned n = 1;
+
+	for (enum pool_lane i = 0; i < POOL_LANES; i++) {
+		const struct lane *l = &p->lanes[i];
+		const unsigned jobs = l->wanted < l->max ? l->wanted : l->max;
+
+		n += jobs > l->running + l->unserved ? jobs : l->running + l->unserved;
+	}
+	return n;
+}
+
+/* Where no thread can be made, one of those that are there will take what there is to do. */
+static void add_workers(struct pool *p)
+{
+	while (p->workers < workers_wanted(p) && add_worker(p) == 0)
+		continue;
+}
+
+static void call_idle(struct pool *p)
+{
+	if (p->idle == p->called)
+		return;
+	p->called++;
+	pthread_cond_signal(&p->work);
+}
+
+static bool is_something_left(const struct pool *p)
+{
+	for (enum pool_lane i = 0; i < POOL_LANES; i++)
+		for (const struct pool_member *m = p->lanes[i].first; m; m = m->shares[i].next)
+			if (may_take(p, i, &m->shares[i]))
+				return true;
+	return false;
+}
+
+/* What a thread took need not be what it was called for, nor what its last job had kept from others. */
+static void pass_on(struct pool *p)
+{
+	add_workers(p);
+	if (p->idle > p->called && is_something_left(p))
+		call_idle(p);
+}
+
+static void *worker_main(void *arg)
+{
+	struct pool *p = arg;
+	struct pool_member *m;
+	enum pool_lane lane;
+	struct job *j;
+
+	platform_serve_thread();
+	pthread_mutex_lock(&p->lock);
+	do {
+		while ((j = take_job(p, &lane, &m)) != NULL) {
+			pass_on(p);
+			pthread_mutex_unlock(&p->lock);
+			j->run(j);
+			pthread_mutex_lock(&p->lock);
+			end_job(p, lane, m);
+		}
+	} while (wait_for_work(p));
+
+	p->workers--;
+	if (p->workers == 0)
+		pthread_cond_signal(&p->gone);
+	pthread_mutex_unlock(&p->lock);
+	return NULL;
 }
 
 int pool_new(struct pool **ret, struct err *err)
@@ -268,20 +317,6 @@ void pool_leave(struct pool_member *m)
 		free(m);
 }
 
-/* Threads for all that there is to do at once, and the one that patient jobs leave. */
-static unsigned workers_wanted(const struct pool *p)
-{
-	unsigned n = 1;
-
-	for (enum pool_lane i = 0; i < POOL_LANES; i++) {
-		const struct lane *l = &p->lanes[i];
-		const unsigned jobs = l->wanted < l->max ? l->wanted : l->max;
-
-		n += jobs > l->running + l->unserved ? jobs : l->running + l->unserved;
-	}
-	return n;
-}
-
 static void push_job(struct lane *l, struct pool_member *m, struct share *s, struct job *j)
 {
 	if (s->queued + s->running == 0)
@@ -303,12 +338,7 @@ void pool_add(struct pool_member *m, enum pool_lane lane, struct job *j)
 	pthread_mutex_lock(&p->lock);
 	assert(!p->ending);
 	push_job(&p->lanes[lane], m, &m->shares[lane], j);
-	/* Where no thread can be made, one of those that are there will take it. */
-	while (p->workers < workers_wanted(p) && add_worker(p) == 0)
-		continue;
-	if (p->idle > p->called) {
-		p->called++;
-		pthread_cond_signal(&p->work);
-	}
+	add_workers(p);
+	call_idle(p);
 	pthread_mutex_unlock(&p->lock);
 }

@@ -2,11 +2,64 @@
 
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stdlib.h>
 #include <time.h>
 
+#include "cowfs/fuse/thread.h"
 #include "tests/lib/test.h"
 
 #define MANY 100
+
+/* --- threads that begin when they are let --- */
+
+static struct gate {
+	pthread_mutex_t lock;
+	pthread_cond_t change;
+	int came, let; /* so many may begin */
+} gate = { PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, 0, 1 << 20 };
+
+struct start {
+	void *(*run)(void *);
+	void *arg;
+};
+
+static void *begin_if_let(void *ctx)
+{
+	const struct start s = *(struct start *)ctx;
+	int number;
+
+	free(ctx);
+	pthread_mutex_lock(&gate.lock);
+	number = gate.came++;
+	while (number >= gate.let)
+		pthread_cond_wait(&gate.change, &gate.lock);
+	pthread_mutex_unlock(&gate.lock);
+	return s.run(s.arg);
+}
+
+int __real_thread_start(pthread_t *ret, const char *name, size_t stack, void *(*run)(void *),
+			void *arg);
+int __wrap_thread_start(pthread_t *ret, const char *name, size_t stack, void *(*run)(void *),
+			void *arg);
+
+int __wrap_thread_start(pthread_t *ret, const char *name, size_t stack, void *(*run)(void *),
+			void *arg)
+{
+	struct start *s = malloc(sizeof(*s));
+
+	*s = (struct start){ run, arg };
+	return __real_thread_start(ret, name, stack, begin_if_let, s);
+}
+
+static void let_begin(int n)
+{
+	pthread_mutex_lock(&gate.lock);
+	gate.let = n;
+	pthread_cond_broadcast(&gate.change);
+	pthread_mutex_unlock(&gate.lock);
+}
+
+/* --- jobs --- */
 
 /* The jobs of a test: how many began and ended; some wait while it is shut. */
 struct board {
@@ -160,6 +213,29 @@ TEST(a_member_finds_a_thread_however_many_jobs_of_others_wait)
 	board_open(&b);
 	pool_free(p);
 	CHECK_EQ(b.done, 4 * MANY);
+}
+
+/* All threads for patient jobs but one work when another comes, and those to come are late. */
+TEST(a_member_finds_a_thread_also_if_others_take_those_that_were_begun_for_it)
+{
+	struct task many[2][MANY / 2], one;
+	struct board b, honest;
+	struct pool *p;
+
+	gate.came = 0;
+	let_begin(27);
+	p = open_pool();
+	board_init(&b, true);
+	board_init(&honest, false);
+	for (int i = 0; i < 2; i++)
+		add(p, &b, many[i], MANY / 2, POOL_PATIENT, true);
+	CHECK(reaches(&b.started, 27));
+	add(p, &honest, &one, 1, POOL_PATIENT, false);
+	let_begin(1 << 20);
+	CHECK(reaches(&honest.done, 1));
+	board_open(&b);
+	pool_free(p);
+	CHECK_EQ(b.done, MANY);
 }
 
 TEST(a_member_leaves_threads_to_another_that_waits_too)
