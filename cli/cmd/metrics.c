@@ -164,6 +164,9 @@ static void add_traffic(struct families *p, const struct engine_daemon_metrics *
 		  offsetof(struct engine_traffic, written) },
 		{ "clone_waiting", "gauge", "Requests to a mounted clone that wait.",
 		  offsetof(struct engine_traffic, waiting) },
+		{ "clone_rests_total", "counter",
+		  "Times that requests to a mounted clone were held back for other clones.",
+		  offsetof(struct engine_traffic, rests) },
 	};
 
 	for (size_t k = 0; d->n_traffic > 0 && k < ARRAY_LEN(all); k++) {

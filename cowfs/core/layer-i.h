@@ -146,7 +146,7 @@ struct layer {
 	bool whole_only;         /* a persist begins: no further one may come */
 
 	struct {
-		_Atomic uint64_t requests, read, written, waiting;
+		_Atomic uint64_t requests, read, written, waiting, rests;
 	} traffic; /* (traffic.c) */
 
 	struct layer *next;  /* guarded by all->lock, as what follows */

@@ -37,6 +37,11 @@ void traffic_waits_no_more(struct layer *l)
 	atomic_fetch_sub_explicit(&l->traffic.waiting, 1, memory_order_relaxed);
 }
 
+void traffic_rested(struct layer *l)
+{
+	add(&l->traffic.rests, 1);
+}
+
 int traffic_each(struct layers *ls, traffic_fn fn, void *ctx)
 {
 	int r = 0;
@@ -49,6 +54,7 @@ int traffic_each(struct layers *ls, traffic_fn fn, void *ctx)
 			.read = get(&l->traffic.read),
 			.written = get(&l->traffic.written),
 			.waiting = get(&l->traffic.waiting),
+			.rests = get(&l->traffic.rests),
 		};
 
 		if (!layer_is_warm(l))

@@ -11,11 +11,13 @@ struct traffic {
 	uint64_t requests;      /* answered */
 	uint64_t read, written; /* bytes; read is what the kernel had not in its memory */
 	uint64_t waiting;       /* requests that wait for the store, for room, or for a thread */
+	uint64_t rests;         /* times that its next request was held back for other clones */
 };
 
 void traffic_answered(struct layer *l);
 void traffic_waits(struct layer *l);
 void traffic_waits_no_more(struct layer *l);
+void traffic_rested(struct layer *l);
 
 /* Of each open clone; `fn` must take no lock.  A negative answer ends it and is returned. */
 typedef int (*traffic_fn)(const char *clone, const struct traffic *t, void *ctx);

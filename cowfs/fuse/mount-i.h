@@ -12,6 +12,7 @@
 
 #include "base/map.h"
 #include "cowfs/fuse/mount.h"
+#include "cowfs/fuse/pace.h"
 #include "cowfs/fuse/platform.h"
 #include "cowfs/fuse/pool.h"
 #include "cowfs/fuse/watchdog.h"
@@ -45,6 +46,7 @@ struct mounts {
 	int load_fd;                /* owned: for sys_runnable() */
 	atomic_bool crowded;        /* as of the last look at it, */
 	_Atomic uint64_t load_next; /* and when the next is due */
+	struct paces paces;
 
 	pthread_rwlock_t mates_lock;
 	struct mount *mates; /* mounts that share their layer; guarded by mates_lock */
@@ -80,6 +82,7 @@ struct mount {
 	    begun;             /* thread_now() when the reader began its present request; 0: none */
 	_Atomic uint64_t turn; /* of the reader: odd while it reads and handles a request */
 	_Atomic uint64_t requests, deferred;
+	struct pace pace;
 
 	pthread_mutex_t lock;
 	pthread_cond_t quiet;        /* reader_gone, or no flights */

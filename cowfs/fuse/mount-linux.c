@@ -49,6 +49,7 @@ int mounts_new(struct mounts **ret, struct err *err)
 	fuse_set_log_func(log_libfuse);
 	ms->cpus = sys_processors();
 	ms->load_fd = sys_load_open();
+	paces_init(&ms->paces, ms->cpus);
 	r = pool_new(&ms->pool, err);
 	if (r < 0)
 		return r;
@@ -68,6 +69,7 @@ void mounts_free(struct mounts *ms)
 	watchdog_free(ms->dog);
 	pool_leave(ms->rest);
 	pool_free(ms->pool);
+	paces_done(&ms->paces);
 	pthread_rwlock_destroy(&ms->mates_lock);
 	if (ms->load_fd >= 0)
 		close(ms->load_fd);
@@ -98,6 +100,7 @@ static void mount_free(struct mount *m)
 	if (m->tree >= 0)
 		close(m->tree);
 	pool_leave(m->share);
+	pace_leave(&m->pace);
 	free(m->at);
 	free(m);
 }
@@ -157,6 +160,7 @@ static int new_mount(struct mounts *ms, struct layer *l, const char *path, struc
 	m->tree = -1;
 	pthread_mutex_init(&m->lock, NULL);
 	thread_cond_init(&m->quiet);
+	pace_join(&ms->paces, &m->pace, l);
 	m->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	if (m->wake < 0)
 		return err_sys(err, "making an eventfd");

@@ -15,6 +15,7 @@
 
 #include "base/log.h"
 #include "base/sys.h"
+#include "cowfs/core/traffic.h"
 #include "cowfs/fuse/mount-i.h"
 #include "cowfs/fuse/request.h"
 #include "cowfs/fuse/thread.h"
@@ -38,6 +39,7 @@ struct spin {
 struct reader {
 	struct mount *m;
 	struct spin spin;
+	uint64_t cpu; /* processor time that its clone was charged for */
 	bool large;   /* pages beyond LARGE are in use */
 	int failures; /* in a row */
 };
@@ -99,6 +101,24 @@ static bool spin_more(struct reader *rd)
 	return false;
 }
 
+/* One that has taken more than its part lets the others go first (pace.h). */
+static void keep_pace(struct reader *rd)
+{
+	struct mount *m = rd->m;
+	struct pollfd wake = { .fd = m->wake, .events = POLLIN };
+	const uint64_t cpu = thread_cpu();
+	uint64_t now = rd->spin.since, rest;
+
+	pace_spend(&m->pace, cpu - rd->cpu);
+	rd->cpu = cpu;
+	while ((rest = pace_look(&m->pace, now, crowded(m->all, now))) > 0 &&
+	       !atomic_load_explicit(&m->stop, memory_order_relaxed)) {
+		traffic_rested(m->layer);
+		poll(&wake, 1, (int)(rest / 1000000) + 1);
+		now = thread_now();
+	}
+}
+
 /* Block until there is something to read, or to stop for. */
 static void wait_for_request(struct reader *rd)
 {
@@ -131,6 +151,8 @@ static void serve(struct reader *rd, size_t len)
 	request_take(m, m->room, len);
 	atomic_store_explicit(&m->begun, 0, memory_order_relaxed);
 	rd->spin.since = thread_now();
+	if (pace_is_due(&m->pace, rd->spin.since))
+		keep_pace(rd);
 }
 
 /* A request that could not be read whole is the end of that one; many are the end of all. */

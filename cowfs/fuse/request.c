@@ -64,6 +64,7 @@ static void drop_flight(struct mount *m, struct flight *f)
 static void run_flight(struct job *j)
 {
 	struct flight *f = (struct flight *)j;
+	const uint64_t cpu = thread_cpu();
 	struct request rq = {
 		.mount = f->mount,
 		.bytes = f->bytes,
@@ -72,6 +73,7 @@ static void run_flight(struct job *j)
 	};
 
 	handle(&rq);
+	pace_spend(&f->mount->pace, thread_cpu() - cpu);
 	meter_count(wire_op(f->bytes), thread_now() - f->begun);
 	traffic_answered(f->mount->layer);
 	traffic_waits_no_more(f->mount->layer);

@@ -6,6 +6,8 @@
 #include <signal.h>
 #include <time.h>
 
+#include "base/clock.h"
+
 int thread_start(pthread_t *ret, const char *name, size_t stack, void *(*run)(void *), void *arg)
 {
 	sigset_t all, before;
@@ -30,10 +32,12 @@ int thread_start(pthread_t *ret, const char *name, size_t stack, void *(*run)(vo
 
 uint64_t thread_now(void)
 {
-	struct timespec t;
+	return clock_ns(CLOCK_MONOTONIC);
+}
 
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
+uint64_t thread_cpu(void)
+{
+	return clock_ns(CLOCK_THREAD_CPUTIME_ID);
 }
 
 void thread_cond_init(pthread_cond_t *cond)

@@ -17,6 +17,7 @@ NODISCARD int thread_start(pthread_t *ret, const char *name, size_t stack, void 
 			   void *arg);
 
 uint64_t thread_now(void); /* nanoseconds on a clock that never goes back */
+uint64_t thread_cpu(void); /* of processor time that this thread has had */
 
 /* A condition whose waits are bounded by thread_now(). */
 void thread_cond_init(pthread_cond_t *cond);

@@ -53,6 +53,7 @@ static int add_traffic(const char *clone, const struct traffic *t, void *ctx)
 		.read = t->read,
 		.written = t->written,
 		.waiting = t->waiting,
+		.rests = t->rests,
 	};
 	m->n_traffic += one->clone != NULL;
 	return one->clone ? 0 : -ENOMEM;

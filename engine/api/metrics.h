@@ -23,6 +23,7 @@ struct engine_traffic {
 	uint64_t requests;
 	uint64_t read, written; /* bytes */
 	uint64_t waiting;       /* requests that wait just now */
+	uint64_t rests;         /* times that requests were held back for other clones */
 };
 
 /* What the daemon knows. */

@@ -21,6 +21,7 @@ static const struct field traffic_fields[] = {
 	FIELD(FIELD_UINT, struct engine_traffic, read),
 	FIELD(FIELD_UINT, struct engine_traffic, written),
 	FIELD(FIELD_UINT, struct engine_traffic, waiting),
+	FIELD(FIELD_UINT, struct engine_traffic, rests),
 };
 static const struct fields traffic = FIELDS(struct engine_traffic, traffic_fields);
 

@@ -7,6 +7,7 @@ abuses are tried, by a seed that is printed; SNAP_TESTS_LONG=1 tries each.
 
 import os
 import random
+import re
 import signal
 import subprocess
 import sys
@@ -109,6 +110,32 @@ def honest_work_goes_on_beside_each_abuse_and_what_it_took_is_given_back(w: Worl
     settles("the store", lambda: stored(w), before + STORE_MORE)
     if not SANITIZED:
         settles("the memory of cowfsd", lambda: memory(daemon_pid(w))[0], used + MEMORY_MORE)
+    is_clean(w)
+
+
+def rests(w, name):
+    text = w.ok("metrics").out.decode()
+    return int(re.search(rf'^snapcow_clone_rests_total\{{clone="{name}"\}} (\d+)$', text, re.M)[1])
+
+
+@live_test
+def a_clone_that_takes_more_of_cowfsd_than_its_part_rests_for_the_others(w: World):
+    path, victim = make_clones(w)
+    # A machine on which nothing is idle, or nobody need rest.
+    loops = [subprocess.Popen(["sh", "-c", "while :; do :; done"])
+             for _ in range(os.cpu_count() + 1)]
+    one = Hostile(w, path, KINDS)
+    end = time.monotonic() + DEADLINE_S
+    try:
+        while rests(w, "hostile") == 0:
+            assert time.monotonic() < end, "it never rests"
+            (victim / "asked").write_bytes(b"asked")
+        assert rests(w, "victim") == 0
+    finally:
+        one.end()
+        for loop in loops:
+            loop.kill()
+            loop.wait()
     is_clean(w)
 
 
