@@ -258,6 +258,8 @@ void cgroup_ask(struct cgroup *g, pid_t pid)
 		.mem = g->limits.mem,
 		.pids = g->limits.pids,
 		.cpus_milli = g->limits.cpus_milli,
+		/* As much as another, however many processes either has. */
+		.weight = SCOPE_WEIGHT,
 	};
 
 	g->pid = pid;

@@ -443,8 +443,11 @@ static int append_properties(sd_bus_message *m, const struct scope_request *q)
 	if (r < 0)
 		return r;
 	r = append_u64(m, q->pids > 0, "TasksMax", q->pids);
-	return r < 0 ? r
-		     : append_u64(m, q->cpus_milli > 0, "CPUQuotaPerSecUSec", q->cpus_milli * 1000);
+	if (r < 0)
+		return r;
+	r = append_u64(m, q->cpus_milli > 0, "CPUQuotaPerSecUSec", q->cpus_milli * 1000);
+	/* A manager that has no cpu controller leaves it out, and nothing is lost. */
+	return r < 0 ? r : append_u64(m, q->weight > 0, "CPUWeight", q->weight);
 }
 
 static int write_request(struct scope *s, const struct scope_request *q)

@@ -21,6 +21,7 @@
 #include "base/attr.h"
 #include "base/err.h"
 
+#define SCOPE_WEIGHT  100   /* what every group has unless somebody says otherwise */
 #define SCOPE_WAIT_MS 30000 /* how long a manager may take before it counts as silent */
 
 struct scope;
@@ -39,7 +40,8 @@ struct scope_request {
 	uint64_t mem;            /* bytes; 0 is no limit, here and below */
 	uint64_t pids;
 	uint64_t cpus_milli;
-	pid_t also; /* another process; 0 is none */
+	pid_t also;      /* another process; 0 is none */
+	uint64_t weight; /* of its part of the processors beside others; 0: that of its threads */
 };
 
 /*

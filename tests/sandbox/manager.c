@@ -32,7 +32,7 @@ struct manager {
 struct asked {
 	const char *name;
 	uint32_t pid;
-	uint64_t mem, swap, pids, cpu_us;
+	uint64_t mem, swap, pids, cpu_us, weight;
 	bool delegated;
 };
 
@@ -52,7 +52,8 @@ static int read_value(sd_bus_message *m, const char *key, struct asked *a)
 	} numbers[] = { { "MemoryMax", &a->mem },
 			{ "MemorySwapMax", &a->swap },
 			{ "TasksMax", &a->pids },
-			{ "CPUQuotaPerSecUSec", &a->cpu_us } };
+			{ "CPUQuotaPerSecUSec", &a->cpu_us },
+			{ "CPUWeight", &a->weight } };
 
 	if (strcmp(key, "PIDs") == 0) {
 		const void *list;
@@ -111,6 +112,10 @@ static void make_scope(const struct asked *a)
 	if (a->cpu_us > 0 && strcmp(cgroupfs_read(group, "cpu.max"), "-") != 0) {
 		snprintf(text, sizeof(text), "%llu 100000\n", (unsigned long long)a->cpu_us / 10);
 		cgroupfs_write(group, "cpu.max", text);
+	}
+	if (a->weight > 0 && strcmp(cgroupfs_read(group, "cpu.max"), "-") != 0) {
+		snprintf(text, sizeof(text), "%llu\n", (unsigned long long)a->weight);
+		cgroupfs_write(group, "cpu.weight", text);
 	}
 	cgroupfs_put(group, (pid_t)a->pid);
 }

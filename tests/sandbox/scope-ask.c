@@ -82,7 +82,15 @@ static int ask(int i, struct err *err)
 	snprintf(name, sizeof(name), "snap-run-test-%d-%d.scope", (int)getpid(), i);
 	r = pid < 0 ? err_sys(err, "fork") : scope_open(NULL, &s, err);
 	if (r == 0) {
-		const struct scope_request request = { name, "a test", pid, 1 << 30, 64, 500 };
+		const struct scope_request request = {
+			.name = name,
+			.description = "a test",
+			.pid = pid,
+			.mem = 1 << 30,
+			.pids = 64,
+			.cpus_milli = 500,
+			.weight = SCOPE_WEIGHT,
+		};
 
 		r = scope_ask(s, &request, err);
 	}

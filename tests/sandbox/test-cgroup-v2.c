@@ -224,6 +224,23 @@ TEST(only_the_limits_that_are_wanted_are_asked_for)
 	manager_stop();
 }
 
+/* However many processes it has: without that, the kernel shares processors between all threads. */
+TEST(a_scope_has_a_part_of_the_processors_as_every_other)
+{
+	const struct cgroup_limits memory = { .mem = 1 << 20 };
+	struct cgroup *g = NULL;
+	struct err why = { 0 };
+	char group[256];
+
+	begin_with(MANAGER_OBEYS, 0);
+	CHECK_EQ(ask(&memory, &g, &why), CGROUP_MEMORY);
+	snprintf(group, sizeof(group), MANAGER_GROUP "/%s", g->name);
+	CHECK_STR(cgroupfs_read(group, "cpu.weight"), "100");
+	cgroupfs_put("/", RUN);
+	cgroup_close(g);
+	manager_stop();
+}
+
 TEST(a_limit_that_the_manager_has_no_controller_for_is_not_held)
 {
 	struct cgroup *g = NULL;
