@@ -178,7 +178,7 @@ static void commit(struct layers *ls, struct layer *l)
 
 void layer_hurry(struct layer *l)
 {
-	if (l->hurry_at != 0)
+	if (l->hurry_at != 0 || l->passing)
 		return;
 	l->hurry_at = layers_clock();
 	layers_wake(l->all);

@@ -126,7 +126,8 @@ struct layer {
 	bool sealed;              /* its end: what is not in memory waits too */
 	_Atomic int failed;       /* what the last persist failed with, or 0 */
 	_Atomic int64_t hurry_at; /* ms, when it is to be persisted all the same; 0: no haste */
-	int64_t calm_until; /* ms: no haste before that; the committer's, guarded by all->lock */
+	int64_t calm_until;   /* ms: no haste before that; the committer's, guarded by all->lock */
+	_Atomic bool passing; /* nothing of it need be persisted for anybody's sake */
 	uint64_t synced[LAYER_SYNCED]; /* nodes that an fsync was asked for last */
 	unsigned next_synced;
 	uint64_t freezes;         /* begun */

@@ -221,10 +221,16 @@ void layer_set_base(struct layer *l, const struct layer_base *to)
 void layer_leave_run(struct layer *l)
 {
 	pthread_mutex_lock(&l->lock);
+	l->passing = false;
 	l->record.run = 0;
 	l->record.strict = 1; /* it is no throw-away any more */
 	node_mark(l, l->top); /* also if a persist is under way */
 	pthread_mutex_unlock(&l->lock);
+}
+
+void layer_set_passing(struct layer *l, bool passing)
+{
+	l->passing = passing;
 }
 
 void layer_set_ceiling(struct layer *l, uint64_t ceiling)

@@ -212,7 +212,7 @@ NODISCARD int layer_look(struct layer *l, layer_also_fn also, void *ctx, struct 
 
 /*
  * fsync(2) of a node, which makes all that was done in the layer before survive the death of the
- * process, and of a clone whose record says `strict` power loss too.
+ * process, and of a clone whose record says `strict` power loss too.  Not in one that is passing.
  */
 NODISCARD int layer_sync(struct layer *l, uint64_t node, struct err *err);
 
@@ -315,6 +315,12 @@ void layer_set_base(struct layer *l, const struct layer_base *to);
 
 /* The clone ends with no run.  The same. */
 void layer_leave_run(struct layer *l);
+
+/*
+ * The clone goes with its run, whichever of the two, or of us, dies first.  Nobody will ever look for what
+ * was made safe in it, so layer_sync() persists nothing.  It ends with the layer, and with layer_leave_run().
+ */
+void layer_set_passing(struct layer *l, bool passing);
 
 /* A second limit of the same kind as the quota, which ends with the layer; the lower one counts.  0: none. */
 void layer_set_ceiling(struct layer *l, uint64_t ceiling);

@@ -176,6 +176,8 @@ int layer_sync(struct layer *l, uint64_t node, struct err *err)
 	bool owed;
 	int r = 0;
 
+	if (l->passing)
+		return 0;
 	sweep_await(l);
 	pthread_mutex_lock(&l->lock);
 	l->synced[l->next_synced++ % LAYER_SYNCED] = node;

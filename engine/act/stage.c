@@ -26,26 +26,29 @@ struct staged {
 	uint64_t inodes;               /* the same for inodes */
 	uint64_t refused, nodes_refused; /* what the layer had refused when the run began */
 	bool made, remove;
+	bool passing;        /* the clone goes in any case, and nobody reads it after the run */
 	bool ended;          /* the run told us */
 	bool waits;          /* for the user's decision; stage_end() does not remove it */
 	struct staged *next; /* guarded by host->lock */
 };
 
-/* --- limits of growth ------------------------------------------------------------------- */
+/* --- what the run may do with it ---------------------------------------------------------- */
 
 /*
  * Runs in the same clone share its limits: the highest ceiling counts, and there is none if one of
- * the runs has none.  The caller has the clone's turn.
+ * the runs has none.  It is passing if it is to all of them.  The caller has the clone's turn.
  */
-static void set_ceilings(struct host *h, const char *name, struct layer *l)
+static void set_terms(struct host *h, const char *name, struct layer *l)
 {
 	uint64_t most = 0, most_inodes = 0;
-	bool bounded = true, bounded_inodes = true;
+	bool bounded = true, bounded_inodes = true, passing = true, any = false;
 
 	pthread_mutex_lock(&h->lock);
 	for (struct staged *s = h->staged; s; s = s->next) {
 		if (!s->name || strcmp(s->name, name) != 0)
 			continue;
+		any = true;
+		passing &= s->passing;
 		bounded &= s->ceiling > 0;
 		bounded_inodes &= s->inodes > 0;
 		most = s->ceiling > most ? s->ceiling : most;
@@ -54,6 +57,7 @@ static void set_ceilings(struct host *h, const char *name, struct layer *l)
 	pthread_mutex_unlock(&h->lock);
 	layer_set_ceiling(l, bounded ? most : 0);
 	layer_set_nodes_ceiling(l, bounded_inodes ? most_inodes : 0);
+	layer_set_passing(l, any && passing);
 }
 
 static void link_staged(struct staged *s)
@@ -108,8 +112,9 @@ static int bound(struct staged *s, const struct stage_options *o, struct err *er
 	s->nodes_refused = usage.nodes_refused;
 	s->ceiling = over(usage.charged, o->disk);
 	s->inodes = over(usage.inodes, o->inodes);
+	s->passing = s->made && s->remove && !s->waits && o->passing;
 	link_staged(s);
-	set_ceilings(s->host, s->name, live->layer);
+	set_terms(s->host, s->name, live->layer);
 	return 0;
 }
 
@@ -124,7 +129,7 @@ static void unbound(struct staged *s)
 	live = live_find(s->host, s->name);
 	if (!live)
 		return;
-	set_ceilings(s->host, s->name, live->layer);
+	set_terms(s->host, s->name, live->layer);
 	live_view_close(live, s->run);
 }
 

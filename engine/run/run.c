@@ -153,6 +153,8 @@ static struct stage_options staging_of(const struct running *r)
 		.part = o->part,
 		.keep = o->keep,
 		.strict = o->strict,
+		/* Artifacts are read from it when the run has ended, by another cowfsd perhaps. */
+		.passing = !o->clone && !o->keep && !o->waits && !o->strict && o->artifacts.n == 0,
 		.wait = o->waits && !o->keep,
 		.remove = o->remove,
 		.no_snapshot = o->no_snapshot,

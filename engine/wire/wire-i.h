@@ -238,6 +238,7 @@ struct stage_options {
 	const char *via;   /* of the one that is made (engine_clone_options); NULL: the run */
 	bool keep;         /* the one that is made stays, under a name that people can say */
 	bool strict;       /* its fsync waits for the disk (engine_clone_options) */
+	bool passing;      /* the one that is made goes in any case, unread */
 	bool wait;         /* the same, but only until stage_settle(), or the connection's end */
 	bool remove;       /* the one that is named goes */
 	bool no_snapshot;  /* of the one that is named */

@@ -27,6 +27,7 @@ static const struct field wire_stage_options_fields[] = {
 	FIELD(FIELD_NAME_OR_NULL, struct stage_options, via),
 	FIELD(FIELD_BOOL, struct stage_options, keep),
 	FIELD(FIELD_BOOL, struct stage_options, strict),
+	FIELD(FIELD_BOOL, struct stage_options, passing),
 	FIELD(FIELD_BOOL, struct stage_options, wait),
 	FIELD(FIELD_BOOL, struct stage_options, remove),
 	FIELD(FIELD_BOOL, struct stage_options, no_snapshot),

@@ -710,6 +710,33 @@ def a_secret_of_many_lines_is_masked_line_by_line(w):
     assert not any(line in kept + json.dumps(got) for line in lines), kept
 
 
+def commits(w):
+    lines = w.ok("metrics").out.decode().splitlines()
+    return next(int(line.split()[1]) for line in lines if line.startswith("snapcow_commits_total "))
+
+
+@live_test
+def fsync_costs_nothing_in_a_clone_that_goes_with_its_run(w):
+    """A clone that may be looked at later commits each time; so does one whose artifacts are read after the run."""
+    script = 'i=0; while [ $i -lt 30 ]; do echo $i > f$i && sync f$i && mv f$i f || exit 1; i=$((i + 1)); done; cat f'
+
+    def grown(*words):
+        before = commits(w)
+        assert run(w, *words, "--", "sh", "-c", script)["stdout"] == "29\n"
+        return commits(w) - before
+
+    clone(w)  # cowfsd is there
+    assert grown() < 10
+    for words in (["--keep"], ["--durability", "full"], ["--artifact", "f"], ["try"]):
+        assert grown(*words) >= 30, words
+    before = commits(w)
+    w.ok("try", "--json", "--keep", "--", "sh", "-c", script)
+    assert commits(w) - before >= 30
+    # What the run leaves is told all the same.
+    got = run(w, "--", "sh", "-c", script)
+    assert [c["path"] for c in got["changed"]["paths"]] == ["f"] and not got["kept"], got
+
+
 @live_test
 def durability_is_that_of_the_clone_that_is_made(w):
     def durability(*args):

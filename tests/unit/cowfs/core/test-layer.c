@@ -282,4 +282,31 @@ TEST(a_strict_clone_waits_for_the_disk_and_others_do_not)
 	CHECK(live_has(&v, "f", "three"));
 }
 
+TEST(a_clone_that_goes_with_its_run_is_persisted_for_no_sync)
+{
+	CLEANUP(live_close) struct live v = { .options.persist_ms = 1000000 };
+	struct err err = { 0 };
+
+	live_open(&v, "passing");
+	live_put(&v, "f", "one");
+	CHECK_OK(layer_sync(v.l, LAYER_ROOT, &err), &err);
+	layer_set_passing(v.l, true);
+	live_put(&v, "f", "two");
+	CHECK_OK(layer_sync(v.l, LAYER_ROOT, &err), &err);
+	CHECK(live_has(&v, "f", "two"));
+	live_crash(&v);
+	CHECK(live_has(&v, "f", "one"));
+	/* Whoever opens it next knows nothing of that run. */
+	live_put(&v, "f", "three");
+	CHECK_OK(layer_sync(v.l, LAYER_ROOT, &err), &err);
+	live_crash(&v);
+	CHECK(live_has(&v, "f", "three"));
+	layer_set_passing(v.l, true);
+	layer_leave_run(v.l);
+	live_put(&v, "f", "four");
+	CHECK_OK(layer_sync(v.l, LAYER_ROOT, &err), &err);
+	live_crash(&v);
+	CHECK(live_has(&v, "f", "four"));
+}
+
 TEST_MAIN("layer")
