@@ -159,7 +159,8 @@ NO_FORK = ("base", "cowfs/", "image/", "snapshot/", "remote/pack", "engine/api",
            "engine/act", "engine/cowfsd")
 SPAWNS = {
     "cowfs/fuse/fusermount-linux.c": "fusermount3 may mount, we may not",
-    "engine/host/walker-process.c": "who reads our own mount must be a process that can be killed",
+    "engine/host/self-process.c": "who reads our own mount must be a process that can be killed, and who moves one "
+                                  "must leave our namespace",
 }
 FORKS = ("fork", "vfork", "_Fork", "clone", "clone3", "system", "popen", "daemon", "execl", "execle",
          "execlp", "execv", "execve", "execveat", "execvp", "execvpe", "fexecve", "posix_spawn",
@@ -376,7 +377,7 @@ PLANTED_CODE = [
      "cowfsd never forks, and here is system()"),
     ("engine/ask/fork.c", "int f(void) { return fork(); }", None),
     ("engine/host/said.c", "/* fork() */ int f(struct v *v) { return v->clone(1); }", None),
-    ("engine/host/walker-process.c", "int f(void) { return posix_spawn(0, 0, 0, 0, 0, 0); }", None),
+    ("engine/host/self-process.c", "int f(void) { return posix_spawn(0, 0, 0, 0, 0, 0); }", None),
 ]
 
 # Objects: a public header declares what a higher folder defines, and a macro calls it.

@@ -1,9 +1,8 @@
 #include "engine/host/walker-process-i.h"
 
+#include <assert.h>
 #include <errno.h>
-#include <limits.h>
 #include <signal.h>
-#include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,37 +11,20 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
-#include "base/sys.h"
 #include "engine/api/walker.h"
+#include "engine/host/self-process-i.h"
 
-extern char **environ;
-
-/* posix_spawn() and not fork(): the process has threads.  All other descriptors close. */
 int walker_start(const char *store, int tree, bool ahead, pid_t *ret)
 {
-	char self[PATH_MAX], name[] = WALKER_NAME;
-	const char *path = sys_self_path(self, sizeof(self));
+	char name[] = WALKER_NAME;
 	AUTO_FREE char *of = strdup(store); /* shown in the list of processes */
 	char parent[16], *argv[] = { name, of, ahead ? parent : NULL, NULL };
-	posix_spawn_file_actions_t actions;
-	posix_spawnattr_t attr;
-	sigset_t none;
-	int rc;
 
-	if (!path || !of)
+	static_assert(WALKER_FD == SELF_FD, "it looks for the tree there");
+	if (!of)
 		return -ENOMEM;
 	snprintf(parent, sizeof(parent), "%d", (int)getpid());
-	sigemptyset(&none);
-	posix_spawnattr_init(&attr);
-	posix_spawnattr_setsigmask(&attr, &none);
-	posix_spawnattr_setflags(&attr, POSIX_SPAWN_SETSIGMASK);
-	posix_spawn_file_actions_init(&actions);
-	rc = posix_spawn_file_actions_adddup2(&actions, tree, WALKER_FD);
-	if (rc == 0)
-		rc = posix_spawn(ret, path, &actions, &attr, argv, environ);
-	posix_spawn_file_actions_destroy(&actions);
-	posix_spawnattr_destroy(&attr);
-	return -rc;
+	return self_start(argv, tree, ret);
 }
 
 void walker_kill(pid_t walker)
