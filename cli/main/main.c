@@ -8,6 +8,7 @@
 #include "cli/main/line.h"
 #include "engine/api/daemon.h"
 #include "engine/api/keeper.h"
+#include "engine/api/mover.h"
 #include "engine/api/remote.h"
 #include "engine/api/walker.h"
 
@@ -63,6 +64,8 @@ int main(int argc, char **argv)
 		return fetcher_main(argc, argv);
 	if (argc > 0 && strcmp(argv[0], WALKER_NAME) == 0)
 		return walker_main(argc > 2 ? argv[2] : NULL);
+	if (argc > 0 && strcmp(argv[0], MOVER_NAME) == 0)
+		return mover_main(argc, argv);
 	fill_closed_streams();
 	/* Under Ubuntu `snap` may be another program, so hints name the one that was called. */
 	if (argc > 0 && strcmp(path_base(argv[0]), "snapcow") == 0)

@@ -11,6 +11,7 @@
 #include <stdatomic.h>
 
 #include "base/map.h"
+#include "base/strlist.h"
 #include "cowfs/fuse/mount.h"
 #include "cowfs/fuse/pace.h"
 #include "cowfs/fuse/platform.h"
@@ -58,7 +59,8 @@ struct mount {
 	struct layer *layer;
 	struct pool_member *share;  /* owned: of the pool's threads */
 	_Atomic(const char *) path; /* `at`, or words for nowhere */
-	char *at;                   /* owned; NULL: attached nowhere */
+	char *at;                   /* in `places`; NULL: attached nowhere */
+	struct strlist places;      /* where it was and is: somebody may still read an old `path` */
 	int tree; /* owned: the mount, as long as it is so, and while it is closed; else -1 */
 	bool unchecked, no_xattrs; /* as mount_options has it */
 	struct mount_shift shift;  /* likewise */

@@ -101,7 +101,7 @@ static void mount_free(struct mount *m)
 		close(m->tree);
 	pool_leave(m->share);
 	pace_leave(&m->pace);
-	free(m->at);
+	strlist_done(&m->places);
 	free(m);
 }
 DEFINE_CLEANUP(struct mount *, mount_free)
@@ -132,18 +132,17 @@ static int make_session(struct mount *m, struct err *err)
 	return m->se != NULL ? 0 : err_set(err, -ENOMEM, "libfuse cannot make a session");
 }
 
-/* `path` NULL: nowhere. */
-static int set_path(struct mount *m, const char *path, struct err *err)
+/* Before it gets there, so that nothing can fail afterwards. */
+static int note_place(struct mount *m, const char *path, struct err *err)
 {
-	if (path == NULL) {
-		m->path = "(nowhere)";
-		return 0;
-	}
-	m->at = strdup(path);
-	if (m->at == NULL)
-		return err_nomem(err);
+	return strlist_add(&m->places, path) < 0 ? err_nomem(err) : 0;
+}
+
+/* It is at the place that was noted last. */
+static void take_place(struct mount *m)
+{
+	m->at = m->places.list[m->places.n - 1];
 	m->path = m->at;
-	return 0;
 }
 
 static int new_mount(struct mounts *ms, struct layer *l, const char *path, struct mount **ret,
@@ -166,9 +165,12 @@ static int new_mount(struct mounts *ms, struct layer *l, const char *path, struc
 		return err_sys(err, "making an eventfd");
 	if (pool_join(ms->pool, &m->share) < 0)
 		return err_nomem(err);
-	r = set_path(m, path, err);
+	m->path = "(nowhere)";
+	r = path == NULL ? 0 : note_place(m, path, err);
 	if (r < 0)
 		return r;
+	if (path != NULL)
+		take_place(m);
 	/* Pages are taken as requests need them; mostly the first one is enough. */
 	m->room =
 	    mmap(NULL, MOUNT_ROOM, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -283,20 +285,51 @@ int mount_fd(const struct mount *m)
 	return m->tree;
 }
 
+int mount_top(const struct mount *m)
+{
+	int fd;
+
+	if (m->tree >= 0) {
+		fd = fcntl(m->tree, F_DUPFD_CLOEXEC, 0);
+		return fd < 0 ? -errno : fd;
+	}
+	fd = platform_hold(m->at);
+	if (fd < 0 || platform_is_of(fd, &m->id))
+		return fd < 0 ? -errno : fd;
+	close(fd);
+	return -ENOENT;
+}
+
+const char *mount_place(const struct mount *m)
+{
+	return m->at;
+}
+
+int mount_moved(struct mount *m, const char *path, struct err *err)
+{
+	int r = note_place(m, path, err);
+
+	assert(m->at != NULL);
+	if (r < 0)
+		return r;
+	if (!platform_is_at(path, &m->id))
+		return err_set(err, -ENOENT, "the mount is not at '%s'", path);
+	take_place(m);
+	return 0;
+}
+
 int mount_attach(struct mount *m, const struct mount_options *options, struct err *err)
 {
-	AUTO_FREE char *at = strdup(options->path);
-	int r;
+	int r = note_place(m, options->path, err);
 
 	assert(m->at == NULL);
-	if (at == NULL)
-		return err_nomem(err);
+	if (r < 0)
+		return r;
 	r = platform_attach(m->tree, m->fd, options, &m->id, err);
 	if (r < 0)
 		return r;
 	close(TAKE_FD(m->tree)); /* else it were in use for ever */
-	m->at = TAKE_PTR(at);
-	m->path = m->at;
+	take_place(m);
 	return 0;
 }
 

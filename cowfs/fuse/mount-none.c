@@ -1,6 +1,8 @@
 /* mount.h where nothing can be mounted: every call that could do so says why not. */
 #include "cowfs/fuse/mount.h"
 
+#include <errno.h>
+
 #include "cowfs/fuse/mount-none-i.h"
 
 struct mounts {
@@ -33,6 +35,21 @@ int mount_adopt(struct mounts *ms, struct layer *l, int fd, const struct mount_o
 int mount_fd(const struct mount *m)
 {
 	return -1;
+}
+
+int mount_top(const struct mount *m)
+{
+	return -ENOTSUP;
+}
+
+const char *mount_place(const struct mount *m)
+{
+	return NULL;
+}
+
+int mount_moved(struct mount *m, const char *path, struct err *err)
+{
+	return mount_refuse(err);
 }
 
 int mount_attach(struct mount *m, const struct mount_options *options, struct err *err)

@@ -81,6 +81,15 @@ NODISCARD int mount_adopt(struct mounts *ms, struct layer *l, int fd,
  */
 int mount_fd(const struct mount *m); /* of its top, as with O_PATH; borrowed until it is attached */
 
+/* Of its top, as with O_PATH, wherever it is; owned by the caller.  A negative errno if it is gone. */
+NODISCARD int mount_top(const struct mount *m);
+
+/* Where it is; NULL: nowhere.  Borrowed until it is moved or closed. */
+const char *mount_place(const struct mount *m);
+
+/* Somebody moved it there; -ENOENT if it is not there, and then it is where it was, or gone. */
+NODISCARD int mount_moved(struct mount *m, const char *path, struct err *err);
+
 /*
  * Put it at options->path; all others but `source` are as mount_open() had them.  On failure it is
  * still nowhere.  Before Linux 5.15 it keeps the source that it had.

@@ -318,11 +318,23 @@ static int unmount(const char *path, bool lazy, struct err *err)
 	return err_sys(err, "unmounting '%s'", path);
 }
 
+static bool is_same(const struct platform_id *a, const struct platform_id *b)
+{
+	return a->mount == b->mount && a->dev == b->dev;
+}
+
 bool platform_is_at(const char *path, const struct platform_id *id)
 {
 	struct platform_id now;
 
-	return identify(path, &now) >= 0 && now.mount == id->mount && now.dev == id->dev;
+	return identify(path, &now) >= 0 && is_same(&now, id);
+}
+
+bool platform_is_of(int fd, const struct platform_id *id)
+{
+	struct platform_id now;
+
+	return identify_at(fd, "", &now) >= 0 && is_same(&now, id);
 }
 
 int platform_unmount(const char *path, const struct platform_id *id, bool lazy, struct err *err)

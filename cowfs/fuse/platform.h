@@ -40,8 +40,9 @@ NODISCARD int platform_attach(int tree, int fd, const struct mount_options *opti
 /* A descriptor of what is at `path`, without a request to its server; negative if there can be none. */
 int platform_hold(const char *path);
 
-/* Is this mount the one that is seen at `path`?  Sends its server no request. */
+/* Is this mount the one that is seen at `path`, or to which `fd` leads?  Sends its server no request. */
 bool platform_is_at(const char *path, const struct platform_id *id);
+bool platform_is_of(int fd, const struct platform_id *id);
 
 /*
  * Take it away; 0 also if that mount is not there any more.  -EBUSY if it is in use and not

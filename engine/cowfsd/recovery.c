@@ -60,6 +60,7 @@ int recovery_mount(struct host *h, const struct dead *dead, struct err *err)
 	int n;
 
 	live_view_sweep(h);
+	warm_clone_sweep(h);
 	/* Before the changes: a snapshot to be checked goes only after the clones of its checks. */
 	stage_sweep(h);
 	unneeded_sweep(h);

@@ -127,6 +127,9 @@ NODISCARD int live_view_serve(struct live *l, const char *run, int fd, bool one_
 void live_view_close(struct live *l, const char *run); /* NULL: all of them; none is fine */
 void live_view_sweep(struct host *h);                  /* those that a dead daemon left */
 
+/* What a dead daemon left mounted in this directory of the store's, one directory for each. */
+void live_clear_mounts(struct host *h, const char *in);
+
 /* --- all of them; the caller has no turn -------------------------------------------------- */
 
 /* Mount again what was mounted, remove leftovers; returns the number of mounted clones. */

@@ -139,10 +139,10 @@ void live_view_close(struct live *l, const char *run)
 	}
 }
 
-void live_view_sweep(struct host *h)
+void live_clear_mounts(struct host *h, const char *in)
 {
-	AUTO_FREE char *views = path_join(h->dir, VIEWS);
-	DIR *dir = views ? opendir(views) : NULL;
+	AUTO_FREE char *places = path_join(h->dir, in);
+	DIR *dir = places ? opendir(places) : NULL;
 	struct dirent *e;
 
 	while (dir && (e = readdir(dir))) {
@@ -151,7 +151,7 @@ void live_view_sweep(struct host *h)
 
 		if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0)
 			continue;
-		path = path_join(views, e->d_name);
+		path = path_join(places, e->d_name);
 		if (path && mount_clear(path, &err) < 0)
 			log_warn("%s, continuing", err.msg);
 		else if (path && rmdir(path) < 0)
@@ -159,4 +159,9 @@ void live_view_sweep(struct host *h)
 	}
 	if (dir)
 		closedir(dir);
+}
+
+void live_view_sweep(struct host *h)
+{
+	live_clear_mounts(h, VIEWS);
 }

@@ -160,7 +160,7 @@ static int live_show(struct live *l, struct err *err)
 	if (r < 0)
 		return r;
 	if (l->mount)
-		r = mount_attach(l->mount, &options, err);
+		r = warm_clone_show(l->mount, &options, err);
 	else
 		r = mount_open(l->host->mounts, l->layer, &options, &l->mount, err);
 	if (r < 0)
@@ -219,7 +219,11 @@ static int adopt(struct host *h, const char *name, struct layer *layer, struct m
 	return live_show(*ret, err);
 }
 
-/* Nobody has seen the warm clone yet, so a failure may drop it. */
+/*
+ * Nobody was told of the clone yet, so a failure may drop its layer.  An ordinary user's warm clone waits at a
+ * place where other processes of the same user can write to it once it is adopted.  Such a change is one of
+ * the clone's: it is shown with it, or, if the layer is dropped, kept as far as it was synced.
+ */
 static int adopt_warm_clone(struct host *h, const char *name, struct layer *layer,
 			    struct mount *mount, struct err *err)
 {

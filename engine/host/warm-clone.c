@@ -158,10 +158,12 @@ static void walk_ended(void *ctx, const void *layer, bool whole)
 /* lock held */
 static void begin_walk(struct warm_clone *s, struct spare *one)
 {
+	AUTO_CLOSE int top = mount_top(one->mount);
+
 	one->cut = false;
 	one->begun = true;
-	if (walkers_begin(&s->walkers, one->layer, s->host->dir, mount_fd(one->mount),
-			  one->walks > 0) < 0)
+	if (top < 0 ||
+	    walkers_begin(&s->walkers, one->layer, s->host->dir, top, one->walks > 0) < 0)
 		one->due = false; /* then it is as warm as it was */
 }
 
@@ -575,6 +577,8 @@ void warm_clone_news(struct warm_clone *s, struct warm_clone_news *ret)
 	for (size_t i = 0; !is_stale(s) && i < s->n; i++) {
 		const enum warm_clone_state state = state_of(&s->spares[i]);
 
+		if (mount_ended(s->spares[i].mount))
+			continue;
 		ret->state = state > ret->state ? state : ret->state;
 		ret->ready += state >= WARM_CLONE_READY;
 	}

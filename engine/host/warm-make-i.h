@@ -1,6 +1,9 @@
 /*
  * warm-make-i.h - making one warm clone (warm-clone-i.h): a layer, and a mount that is attached
  * nowhere.  warm_clone_drop() closes it.
+ *
+ * An ordinary user can have no mount that is attached nowhere, only one that fusermount3 made, at a
+ * place.  That place is then in the store's directory, and warm_clone_show() moves it (mover.h).
  */
 #pragma once
 
@@ -14,6 +17,7 @@
 struct host;
 struct layer;
 struct mount;
+struct mount_options;
 
 /* The snapshot that should have warm clones. */
 struct warm_clone_wish {
@@ -32,3 +36,10 @@ uint64_t warm_clone_cost(uint64_t files); /* bytes of memory, here and in the ke
 
 /* Close one that nobody uses. */
 void warm_clone_drop(struct layer *layer, struct mount *mount);
+
+/* Put the mount of one at options->path, which is an empty directory. */
+NODISCARD int warm_clone_show(struct mount *mount, const struct mount_options *options,
+			      struct err *err);
+
+/* Those that a dead daemon left. */
+void warm_clone_sweep(struct host *h);

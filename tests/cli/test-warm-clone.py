@@ -1,16 +1,20 @@
 """The warm clone: warm before anyone asks, given to the next clone of the same state, gone without a trace."""
 
+import ctypes
+import errno
 import os
-import re
 import signal
+import struct
 import subprocess
 import sys
-import time
 from pathlib import Path
 
-from snaptest import SNAP, Skip, World, gone, leak_checks, main, test
-from warmtest import (announce, clone, daemon, fill, processes_on, ready, state, stopped_walker, stopped_walkers, tree,
-                      wait_for, walkers, warm, warm_test)
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "live"))
+
+import livetest  # noqa: E402  (found through the line above)
+from snaptest import SNAP, Skip, World, gone, leak_checks, test  # noqa: E402
+from warmtest import (announce, aside, clone, daemon, fill, processes_on, ready, state, stopped_walker,  # noqa: E402
+                      stopped_walkers, tree, wait_for, walkers, warm, warm_test)
 
 NOBODY = 65534
 
@@ -23,7 +27,9 @@ def the_next_clone_of_the_same_state_is_the_warm_one_and_shows_it(w: World):
     first, taken = clone(w, "-n", "first")
     assert taken == 0, "there was none yet"
     ready(w)
-    assert w.mounts() == [str(first)], "nobody sees it before"
+    waiting = aside(w)
+    assert len(waiting) == (1 if livetest.USER else 0), waiting
+    assert w.mounts() == [str(first), *waiting], "root's is nowhere"
     assert daemon(w)["mounted"] == 1
     second, taken = clone(w, "-n", "second")
     assert taken == 1
@@ -32,15 +38,16 @@ def the_next_clone_of_the_same_state_is_the_warm_one_and_shows_it(w: World):
     lines = Path("/proc/self/mounts").read_text().splitlines()
     one, two = ([line.split() for line in lines if f" {p} " in line] for p in (first, second))
     assert len(one) == len(two) == 1 and one[0][2:] == two[0][2:], (one, two)
-    assert two[0][0] == "snapcow:second", two
+    assert two[0][0] == ("snapcow" if livetest.USER else "snapcow:second"), two
+    assert not set(waiting) & set(w.mounts()), "it was moved"
     ready(w)
     assert clone(w)[1] == 1, "and the next one"
 
 
-def requests(w):
-    """How often the daemon has read something from the kernel, at most."""
-    (pid,) = w.daemons()
-    return int(re.search(r"syscr: (\d+)", Path(f"/proc/{pid}/io").read_text())[1])
+def asked(w, path):
+    """How often the kernel has asked for something in this clone."""
+    line = f'snapcow_clone_operations_total{{clone="{path.name}"}} '
+    return int(next(l for l in w.ok("metrics").out.decode().splitlines() if l.startswith(line))[len(line):])
 
 
 def content(path):
@@ -64,10 +71,10 @@ def of_a_warm_one_the_kernel_knows_names_attributes_and_contents(w: World):
     files = [Path(top, name) for top, _, names in os.walk(path) for name in names]
     assert len(files) > 1200, "all of it"
     for what in (os.lstat, content):
-        before = requests(w)
+        before = asked(w, path)
         for file in files:
             what(file)
-        count = requests(w) - before
+        count = asked(w, path) - before
         assert count < len(files) / 4, f"{count} requests for {len(files)} files: {what}"
 
 
@@ -328,6 +335,17 @@ def a_daemon_that_is_killed_leaves_nothing_of_it(w: World):
 
 
 @warm_test
+def what_a_killed_daemon_left_mounted_is_taken_away(w: World):
+    announce(w, 3)
+    wait_for(lambda: daemon(w)["spares"] == 3)
+    w.kill_daemon()
+    left = w.mounts()
+    assert len(left) == (3 if livetest.USER else 0) and left == aside(w), left
+    assert b"ended unexpectedly" in w.ok("list").err
+    assert w.mounts() == [] and list((w.store / "run").glob("warm/*")) == []
+
+
+@warm_test
 def a_walker_that_is_killed_does_no_harm(w: World):
     fill(w)
     with stopped_walkers(w):
@@ -385,25 +403,111 @@ def a_gc_frees_what_only_a_warm_clone_holds(w: World):
     w.ok("check")
 
 
+def nobody_without_namespaces():
+    """For a process that is about to begin: an ordinary user whom unshare(2) is refused, as some systems do it."""
+    number = {"x86_64": 272, "aarch64": 97}[os.uname().machine]
+    code = b"".join(struct.pack("HBBI", *one) for one in (
+        (0x20, 0, 0, 0),             # the number of the call
+        (0x15, 0, 1, number),        # is it this one?
+        (0x06, 0, 0, 0x50000 | 1),   # EPERM
+        (0x06, 0, 0, 0x7fff0000)))   # any other may go on
+    room = ctypes.create_string_buffer(code)
+    program = struct.pack("HxxxxxxQ", 4, ctypes.addressof(room))
+    assert ctypes.CDLL(None).prctl(22, 2, program) == 0  # PR_SET_SECCOMP, SECCOMP_MODE_FILTER
+    os.setgroups([])
+    os.setgid(NOBODY)
+    os.setuid(NOBODY)
+
+
 @warm_test
-def an_ordinary_user_has_none_and_does_not_miss_it(w: World):
-    program = w.top / "snapcow"
+def an_ordinary_user_without_namespaces_has_none_and_does_not_miss_it(w: World):
+    if os.geteuid() != 0 or livetest.INSIDE not in os.environ:
+        raise Skip("it takes root to be another user")
+    livetest.open_fuse_for_all()
+    program, home = w.top / "snapcow", w.home
     program.write_bytes(SNAP.read_bytes())
     program.chmod(0o755)
     w.top.chmod(0o755)
-    for path in (w.project, *w.project.rglob("*"), w.home):
+    for path in (w.project, *w.project.rglob("*"), home):
         os.chown(path, NOBODY, NOBODY)
-    who = {"program": program, "user": NOBODY, "group": NOBODY, "extra_groups": [],
-           "env": {"SNAPCOW_STORE": str(w.home / "store")}}
+    who = {"program": program, "preexec_fn": nobody_without_namespaces, "env": {"SNAPCOW_STORE": str(home / "store")}}
     result = w.snap("clone", "-n", "first", **who)
     if result.status != 0:
         raise Skip(f"no clone for ordinary users: {result.err}")
-    time.sleep(1)
-    got = w.ok("version", "--json", **who).json("snap.version/1")["daemon"]
-    assert got["spare"] == "none", got
+    waiting = home / "store" / "run" / "warm"
+    wait_for(lambda: waiting.exists() and list(waiting.iterdir()) == [])  # it was tried
+    w.ok("experiment", "announce", "2", **who)
     w.ok("clone", "-n", "second", **who)
+    got = w.ok("version", "--json", **who).json("snap.version/1")["daemon"]
+    assert got["spare"] == "none" and got["spares_taken"] == 0, got
+    assert [m for m in w.mounts() if "/warm/" in m] == []
     w.ok("stop", **who)
-    assert "warn" not in (w.home / "store" / "cowfsd.log").read_text()
+    assert "warn" not in (home / "store" / "cowfsd.log").read_text()
+
+
+@warm_test
+def what_somebody_unmounts_before_it_is_taken_is_replaced(w: World):
+    if not livetest.USER:
+        raise Skip("that of root is nowhere")
+    w.ok("clone", "-n", "first")
+    ready(w)
+    (waiting,) = aside(w)
+    subprocess.run(["fusermount3", "-uz", waiting], check=True)
+    path, _ = clone(w, "-n", "second")
+    assert tree(path) == tree(w.project)
+    ready(w)
+    path, taken = clone(w, "-n", "third")
+    assert taken == 1 and tree(path) == tree(w.project)
+
+
+# --- movers: how those of ordinary users get to their places --------------------------------
+
+def next_mover(w, does=None):
+    """What the next one does: "stop", or the code that it ends with. Without `does`, those that follow may fail."""
+    if not livetest.USER:
+        raise Skip("that of root is attached without one")
+    fault = w.top / "mover-fault"
+    w.env.update(LD_PRELOAD=os.environ["SNAP_MOVER_FAULT"], MOVER_FAULT=str(fault),
+                 ASAN_OPTIONS=w.env["ASAN_OPTIONS"] + ":verify_asan_link_order=0")
+    if does:
+        fault.write_text(str(does))
+    return fault
+
+
+def log(w):
+    return (w.store / "cowfsd.log").read_text()
+
+
+@warm_test
+def a_mover_that_is_stopped_holds_a_clone_up_for_seconds_only(w: World):
+    next_mover(w)
+    w.ok("clone", "-n", "first")
+    ready(w)
+    next_mover(w, "stop")
+    path, taken = clone(w, "-n", "second", timeout=60)
+    assert taken == 1 and "clone 'second' cannot use the warm clone: moving the mount" in log(w), log(w)
+    assert tree(path) == tree(w.project)
+    assert w.daemons(b"cowfsd-move") == []
+    (path / "new").write_text("mine")
+    ready(w)
+    path, taken = clone(w, "-n", "third")
+    assert taken == 1 and tree(path) == tree(w.project) and log(w).count("cannot use") == 1, log(w)
+    w.ok("rm", "second", "third")
+
+
+@warm_test
+def a_warm_clone_whose_mover_failed_or_stopped_is_made_at_the_next_chance(w: World):
+    for does in (errno.EAGAIN, "stop"):
+        fault = next_mover(w, does)
+        w.ok("clone")
+        wait_for(lambda: not fault.exists())
+        wait_for(lambda: not any((w.store / "run" / "warm").iterdir()))
+        assert daemon(w)["spare"] == "none", "none is tried again by itself"
+        w.ok("clone")
+        ready(w)
+        assert clone(w)[1] == 1
+        w.ok("stop", "--force")
+    assert "warn" not in log(w), log(w)
 
 
 @test
@@ -429,4 +533,4 @@ def a_walker_whose_daemon_died_before_it_began_waits_for_nobody(w: World):
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(livetest.main())
