@@ -14,6 +14,7 @@ import livetest  # noqa: E402  (found through the line above)
 from experimenttest import arm, experiment, nothing_is_left, popen, receipts, states  # noqa: E402
 from livetest import LONG, live_test  # noqa: E402
 from runtest import alive, clone, clones, until  # noqa: E402
+from schematest import fits  # noqa: E402
 
 PID = os.getpid()  # tells our sleepers from those of the same program as another user
 
@@ -49,9 +50,34 @@ def the_right_one_of_five_wins_and_the_table_says_why(w):
     assert b"five" in w.ok("exp", "list").out
     w.snap("exp", "promote", "fife", "good").fails(4, "there is no experiment 'fife'")
     nothing_is_left(w, "five-good")
+    again = [experiment(w, act, "five") for act in ("show", "wait", "resume")]
+    assert all(states(x) == states(got) and x["winner"] == "good" for x in again), again
+    fits(got, *again, w.ok("exp", "list", "--json").json("snap.experiment/1"))
     w.ok("exp", "rm", "five")
     nothing_is_left(w)
     w.snap("exp", "show", "five").fails(4, "there is no experiment 'five'")
+
+
+@live_test
+def five_arms_have_exit_codes_and_their_steps_a_schema(w):
+    """Of every arm, of its check, and of the command, whatever it is asked to do with the winner."""
+    args = sample("2s", 0.3, 0.5)
+    result = w.ok("experiment", "--json", "--steps", "-n", "five", *args, "--promote-best")
+    *steps, got = (json.loads(line) for line in result.out.splitlines())
+    fits(*steps, got)
+    assert {s["path"] for s in steps if s.get("path")} == {"good", "slow", "wrong", "endless", "worse"}, steps
+    assert {a["arm"]: a["exit_code"] for a in got["arms"]} == {
+        "good": 0, "slow": 0, "wrong": 0, "endless": 124, "worse": 0}, got
+    assert {a["arm"]: [c["exit_code"] for c in a["checks"]] for a in got["arms"]} == {
+        "good": [0], "slow": [0], "wrong": [1], "endless": [], "worse": [0]}, got
+    assert got["promoted"] == ["good"] and (w.project / "README.md").read_text() == "fixed\n", got
+    # Nobody wins if those that fail are alone; without a score, those that pass tie.
+    for picked, status in ((("wrong", "endless"), 15), (("good", "slow"), 16)):
+        words = [x for word in args if word.split("=")[0] in picked for x in ("--arm", word)]
+        got = experiment(w, *words, "--check", "grep -q fixed README.md", "--time", "2s", "--promote-best",
+                         status=status)
+        fits(got)
+        assert got["winner"] is None and got["promoted"] == [] and len(got["tie"]) == (2 if status == 16 else 0), got
 
 
 @live_test
@@ -159,7 +185,7 @@ def limits_of_the_whole_are_shared(w):
 
 
 @live_test
-def a_steady_command_and_a_flaky_one_have_rates(w):
+def a_steady_command_and_one_that_never_passes_have_rates(w):
     got = experiment(w, "-n", "r", "--arm", "steady=true", "--arm", "never=false", "--repeat", "5",
                      "--jobs", "4")
     rates = {r["arm"]: r for r in got["rates"]}
@@ -168,6 +194,37 @@ def a_steady_command_and_a_flaky_one_have_rates(w):
     assert rates["never"]["rate"] == 0 and 0.43 < rates["never"]["high"] < 0.44, rates
     nothing_is_left(w)
     assert b"steady passed 5 of 5 times: 100.0 %" in w.ok("exp", "show", "r").out
+
+
+@live_test
+def a_command_that_fails_every_third_time_has_its_rate_with_confidence(w):
+    """What it depends on lies outside of the clone: a pipe that has one letter for each run."""
+    place = w.top / "outside"
+    place.mkdir()
+    os.mkfifo(place / "luck")
+    os.chmod(place / "luck", 0o666)
+    luck = os.open(place / "luck", os.O_RDWR)
+    flaky = f'test "$(dd if={place}/luck bs=1 count=1 2> /dev/null)" = p'
+    try:
+        os.write(luck, b"ppf" * 10)
+        got = experiment(w, "-n", "r", "--ro", str(place), "--arm", f"flaky={flaky}", "--arm", "steady=true",
+                         "--repeat", "30", "--jobs", "3")
+        os.write(luck, b"pf" * 6)
+        checked = experiment(w, "--ro", str(place), "--arm", "a=true", "--check", flaky, "--repeat", "12")
+    finally:
+        os.close(luck)
+    fits(got, checked)
+    rates = {r["arm"]: r for r in got["rates"]}
+    assert (rates["flaky"]["runs"], rates["flaky"]["passed"], rates["flaky"]["rate"]) == (30, 20, 0.6667), rates
+    assert (rates["flaky"]["low"], rates["flaky"]["high"]) == (0.4878, 0.8077), "Wilson, 95 per cent"
+    assert rates["steady"]["passed"] == 30 and rates["steady"]["low"] > rates["flaky"]["high"], rates
+    flaky_states = [a["state"] for a in got["arms"] if a["repeats"] == "flaky"]
+    assert (flaky_states.count("passed"), flaky_states.count("failed")) == (20, 10), flaky_states
+    assert [(r["passed"], r["rate"], r["low"], r["high"]) for r in checked["rates"]] == [(6, 0.5, 0.2538, 0.7462)]
+    assert [a["state"] for a in checked["arms"]].count("check-failed") == 6, checked
+    said = b"flaky passed 20 of 30 times: 66.7 % (with 95 % confidence 48.8 to 80.8 %)"
+    assert said in w.ok("exp", "show", "r").out, w.ok("exp", "show", "r")
+    nothing_is_left(w)
 
 
 @live_test

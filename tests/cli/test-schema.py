@@ -8,22 +8,8 @@ import sys
 import tarfile
 from pathlib import Path
 
-try:
-    import jsonschema
-except ImportError:
-    jsonschema = None
-
-from snaptest import SERVERS, SNAP, Skip, World, flip, main, test
-
-FOLDER = Path(__file__).resolve().parents[2] / "docs" / "schema"
-
-
-def load():
-    if not jsonschema:
-        raise Skip("the Python package jsonschema is not installed")
-    files = sorted(FOLDER.glob("*.json"))
-    return {f.name.removeprefix("snap.").removesuffix(".1.json"): json.loads(f.read_bytes())
-            for f in files}
+from schematest import jsonschema, load, validators, what_is_wrong
+from snaptest import SERVERS, SNAP, World, flip, main, test
 
 
 def commands(w):
@@ -46,7 +32,7 @@ class Judge:
 
     def __init__(self, w):
         self.world, self.used = w, set()
-        self.schemas = {name: jsonschema.Draft202012Validator(s) for name, s in load().items()}
+        self.schemas = validators()
 
     def __call__(self, *args, status=0, name=None, **more):
         result = self.world.snap(args[0], "--json", *args[1:], **more).ends(status)
@@ -54,7 +40,7 @@ class Judge:
         got = json.loads(result.out)
         name = name or ("error" if status and not (args[0] == "check" and status == 12) else args[0])
         assert got["schema"] == f"snap.{name}/1", str(result)
-        wrong = [f"{e.json_path}: {e.message}" for e in self.schemas[name].iter_errors(got)]
+        wrong = what_is_wrong(self.schemas[name], got)
         assert not wrong, "\n".join([*wrong, str(result)])
         self.used.add(name)
         return got
