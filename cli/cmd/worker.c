@@ -1,10 +1,11 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/size.h"
 #include "base/strlist.h"
-#include "cli/out.h"
+#include "cli/show/worker-chart.h"
 #include "engine/api/worker.h"
 
 #define SHORT_TICKET 12
@@ -155,24 +156,58 @@ static int work(struct invocation *inv, struct err *err)
 
 /* --- looking ------------------------------------------------------------------------------ */
 
+static void print_labels(const struct invocation *inv, const struct engine_worker_state *w)
+{
+	for (size_t i = 0; i < w->n_labels; i++) {
+		fputs(i > 0 ? "," : "  ", inv->out);
+		out_name(inv->out, w->labels[i]);
+	}
+}
+
 static void print_worker(const struct invocation *inv, const struct engine_worker_state *w)
 {
+	char up[DURATION_TEXT_MAX], fetched[SIZE_TEXT_MAX], pushed[SIZE_TEXT_MAX];
+	const double share = worker_chart_share(w);
+
 	out_name(inv->out, w->name);
 	fprintf(inv->out, "  %zu of %" PRIu64 " busy, %" PRIu64 " done, %" PRIu64 " failed",
 		w->n_running, w->jobs, w->done, w->failed);
 	if (w->refused > 0)
 		fprintf(inv->out, ", %" PRIu64 " refused", w->refused);
-	for (size_t i = 0; i < w->n_labels; i++) {
-		fputs(i > 0 ? "," : "  ", inv->out);
-		out_name(inv->out, w->labels[i]);
-	}
+	if (share >= 0)
+		fprintf(inv->out, ", busy %.0f %% of %s, in %s, out %s", share * 100,
+			duration_format(w->up_ms, up), size_format(w->fetched, fetched),
+			size_format(w->pushed, pushed));
+	print_labels(inv, w);
 	fputs(w->draining ? "  draining\n" : "\n", inv->out);
+}
+
+/* Of what a chart has no column for. */
+static void print_rest(const struct invocation *inv, const struct engine_worker_state *w)
+{
+	if (w->refused == 0 && w->n_labels == 0)
+		return;
+	out_name(inv->out, w->name);
+	if (w->refused > 0)
+		fprintf(inv->out, "  %" PRIu64 " refused", w->refused);
+	print_labels(inv, w);
+	fputc('\n', inv->out);
+}
+
+/* Tickets at hand; below a chart each with its worker. */
+static void print_running(const struct invocation *inv, const struct engine_worker_state *w,
+			  bool named)
+{
 	for (size_t i = 0; i < w->n_running; i++) {
 		const struct engine_worker_job *j = &w->running[i];
 		char time[DURATION_TEXT_MAX];
 
 		fprintf(inv->out, "  %.*s  for %s  ", SHORT_TICKET, j->ticket,
 			duration_format(j->running_ms, time));
+		if (named) {
+			out_name(inv->out, w->name);
+			fputs("  ", inv->out);
+		}
 		out_name(inv->out, j->command);
 		fputc('\n', inv->out);
 	}
@@ -191,13 +226,24 @@ static void print_done(const struct invocation *inv, const struct engine_worker_
 	fputc('\n', inv->out);
 }
 
+/* On a terminal who did what is a chart, in a pipe a line for each. */
 static void print_status(const struct invocation *inv, const struct engine_worker_status *s)
 {
+	const int fd = fileno(inv->out);
+	const size_t columns = isatty(fd) ? out_columns(fd, 80) : 0;
+
 	fprintf(inv->out,
 		"queue %s: %" PRIu64 " waiting, %" PRIu64 " taken, %" PRIu64 " of them again\n",
 		s->queue, s->waiting, s->taken, s->redelivered);
-	for (size_t i = 0; i < s->n_workers; i++)
-		print_worker(inv, &s->workers[i]);
+	if (columns > 0)
+		worker_chart_print(inv, s, columns);
+	for (size_t i = 0; i < s->n_workers; i++) {
+		if (columns > 0)
+			print_rest(inv, &s->workers[i]);
+		else
+			print_worker(inv, &s->workers[i]);
+		print_running(inv, &s->workers[i], columns > 0);
+	}
 	if (s->n_workers == 0)
 		fputs("no worker answers\n", inv->out);
 	for (size_t i = 0; i < s->n_done; i++)
@@ -206,6 +252,7 @@ static void print_status(const struct invocation *inv, const struct engine_worke
 
 static void set_worker(struct json j, const struct engine_worker_state *w)
 {
+	const double share = worker_chart_share(w);
 	struct json list;
 
 	json_set_name(j, "name", w->name);
@@ -216,6 +263,14 @@ static void set_worker(struct json j, const struct engine_worker_state *w)
 	json_set_uint(j, "done", w->done);
 	json_set_uint(j, "failed", w->failed);
 	json_set_uint(j, "refused", w->refused);
+	json_set_uint(j, "up_ms", w->up_ms);
+	json_set_uint(j, "busy_ms", w->busy_ms);
+	if (share < 0)
+		json_set_null(j, "busy_share");
+	else
+		json_set_double(j, "busy_share", share, 4);
+	json_set_uint(j, "fetched", w->fetched);
+	json_set_uint(j, "pushed", w->pushed);
 	json_set_bool(j, "draining", w->draining);
 	json_set_names(j, "labels", w->labels, w->n_labels);
 	list = json_set_array(j, "running");
@@ -342,8 +397,9 @@ const struct command cmd_worker = {
 	    "command changed. A ticket can only narrow the profile. If a worker dies, another one gets\n"
 	    "its ticket, three times at most; each ticket has one result. On SIGTERM a worker finishes\n"
 	    "its tickets; on a second SIGTERM it hands them back to the queue. With --sign, callers who\n"
-	    "give --allowed-signers know that a result is this worker's. `status` lists the workers and\n"
-	    "what each one did. Jobs of `run --on slurm` start it with --ticket; you need not type that.\n",
+	    "give --allowed-signers know that a result is this worker's. `status` shows what each worker\n"
+	    "did since it began, on a terminal as a chart. Jobs of `run --on slurm` start it with\n"
+	    "--ticket; you need not type that.\n",
 	.examples = "worker --queue nats://127.0.0.1:4222 --remote origin --jobs 2\n"
 		    "worker --queue tls://queue.example.com --creds w.creds --remote hub\n"
 		    "worker status --queue nats://127.0.0.1:4222\n",

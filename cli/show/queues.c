@@ -49,6 +49,26 @@ static uint64_t refused(const struct engine_worker_state *w)
 	return w->refused;
 }
 
+static uint64_t jobs(const struct engine_worker_state *w)
+{
+	return w->jobs;
+}
+
+static uint64_t busy_seconds(const struct engine_worker_state *w)
+{
+	return w->busy_ms / 1000;
+}
+
+static uint64_t fetched(const struct engine_worker_state *w)
+{
+	return w->fetched;
+}
+
+static uint64_t pushed(const struct engine_worker_state *w)
+{
+	return w->pushed;
+}
+
 /* A sample for each name: two workers that call themselves the same count as one. */
 static void add_by_worker(struct families *f, const struct engine_worker_status *s,
 			  const char *name, uint64_t (*of)(const struct engine_worker_state *))
@@ -75,6 +95,13 @@ static void add_each(struct families *f, const struct engine_worker_status *s)
 		  failed },
 		{ "worker_refused_total", "counter", "Tickets that a worker would not run.",
 		  refused },
+		{ "worker_jobs", "gauge", "Tickets that a worker can run at once.", jobs },
+		{ "worker_busy_seconds_total", "counter",
+		  "Time with a ticket, of all jobs of a worker together.", busy_seconds },
+		{ "worker_fetched_bytes_total", "counter",
+		  "Packed bytes that a worker fetched for tickets that are over.", fetched },
+		{ "worker_pushed_bytes_total", "counter",
+		  "Packed bytes that a worker pushed for tickets that are over.", pushed },
 	};
 
 	for (size_t i = 0; i < ARRAY_LEN(list); i++) {

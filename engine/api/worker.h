@@ -161,6 +161,9 @@ struct engine_worker_state {
 	char *name, *host; /* owned */
 	int64_t pid, started;
 	uint64_t jobs, done, failed, refused; /* tickets, since it began */
+	/* Since it began; busy: of all slots together.  0: an earlier version does not say. */
+	uint64_t up_ms, busy_ms;
+	uint64_t fetched, pushed; /* packed bytes, of tickets that are over */
 	bool draining;
 	char **labels;
 	size_t n_labels;

@@ -66,6 +66,9 @@ static void clear(struct slot *s)
 
 void worker_release(struct worker *w, struct slot *s)
 {
+	if (s->began > 0)
+		w->busy_ms += engine_clock_ms() - s->began;
+	s->began = 0;
 	if (s->sock < 0 || !s->ended) {
 		s->state = s->sock < 0 ? SLOT_DEAD : SLOT_LEAVING;
 		return;
@@ -76,6 +79,8 @@ void worker_release(struct worker *w, struct slot *s)
 
 static void count(struct worker *w, const struct result *res)
 {
+	w->fetched += res->fetched;
+	w->pushed += res->pushed;
 	if (strcmp(res->outcome, RESULT_REFUSED) == 0)
 		w->refused++;
 	else if (strcmp(res->outcome, RESULT_EXIT) == 0)

@@ -295,6 +295,10 @@ static int answer(struct worker *w, const char *reply, struct err *err)
 		.done = w->done,
 		.failed = w->failed,
 		.refused = w->refused,
+		.up_ms = engine_clock_ms() - w->began,
+		.busy_ms = w->busy_ms,
+		.fetched = w->fetched,
+		.pushed = w->pushed,
 		.draining = w->draining,
 		.labels = w->labels.list,
 		.n_labels = w->labels.n,
@@ -316,6 +320,7 @@ static int answer(struct worker *w, const char *reply, struct err *err)
 			.attempt = one->attempt,
 			.running_ms = engine_clock_ms() - one->began,
 		};
+		s.busy_ms += s.running[s.n_running - 1].running_ms;
 	}
 	r = status_encode(&s, &text, err);
 	if (r == 0)

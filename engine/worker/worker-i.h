@@ -26,7 +26,9 @@ struct worker {
 	bool draining, stopped, away; /* away: the server cannot be reached */
 	uint64_t look;                /* when to look for tickets */
 	uint64_t taken, done, failed, refused;
+	uint64_t busy_ms, fetched, pushed; /* of tickets that are over, all slots together */
 	int64_t started;
+	uint64_t began; /* the same by engine_clock_ms() */
 };
 
 /* Take tickets and do them until it is stopped, drained or cannot go on. */

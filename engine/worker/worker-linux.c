@@ -115,6 +115,7 @@ int engine_worker(struct engine *e, const struct engine_worker_options *options,
 	w->options = options;
 	w->signals = SIGNALS_INIT;
 	w->started = engine_now();
+	w->began = engine_clock_ms();
 	r = prepare(w, err);
 	config =
 	    (struct perform_config){ .store = e->store_path, .dir = w->dir, .rules = &w->rules };
