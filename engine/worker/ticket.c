@@ -12,7 +12,7 @@
 #include "remote/depot.h"
 
 #define TICKET_SCHEMA "snapcow.ticket/1"
-#define RESULT_SCHEMA "snapcow.result/1"
+#define RESULT_SCHEMA "snapcow.result/2" /* 1 had no signature */
 #define NONCE_LEN     32
 #define NAME_LEN_MAX  200
 #define SIGNATURE_MAX ((size_t)16 << 10)
@@ -101,14 +101,34 @@ static int encode(const struct fields *table, const void *from, struct buf *out,
 	return r;
 }
 
+/* Another version is said to be one, before its members are missed. */
+static int check_schema(struct json j, const char *schema, struct err *err)
+{
+	const char *have = json_text_if(j, "schema");
+	const size_t stem = strcspn(schema, "/") + 1;
+
+	if (have && strcmp(have, schema) == 0)
+		return 0;
+	if (have && strncmp(have, schema, stem) == 0 && strlen(have) > stem &&
+	    strlen(have) < stem + 10 && strspn(have + stem, "0123456789") == strlen(have) - stem)
+		return err_set(err, -EINVAL,
+			       "it was written by another version of snapcow ('%s', and this one "
+			       "reads '%s'): install the same version on both machines",
+			       have, schema);
+	return err_set(err, -EINVAL, "it is no '%s'", schema);
+}
+
 /* Unknown or doubled members, blanks and other spellings would not come out again. */
-static int decode(const struct fields *table, const struct buf *text, void *to, struct err *err)
+static int decode(const struct fields *table, const char *schema, const struct buf *text, void *to,
+		  struct err *err)
 {
 	CLEANUP(json_done) struct json_doc doc = { 0 };
 	CLEANUP(buf_done) struct buf again = BUF_INIT;
 	struct json j;
 	int r = json_parse(&doc, (const char *)text->data, text->len, &j, err);
 
+	if (r == 0)
+		r = check_schema(j, schema, err);
 	if (r == 0)
 		r = fields_read(j, table, to, err);
 	if (r == 0)
@@ -198,8 +218,6 @@ static int check_ticket(const struct ticket *t, struct err *err)
 {
 	struct digest unused;
 
-	if (strcmp(t->schema, TICKET_SCHEMA) != 0)
-		return err_set(err, -EINVAL, "it is no '%s'", TICKET_SCHEMA);
 	if (digest_parse(t->snapshot, &unused) < 0)
 		return wrong(err, "snapshot");
 	if (!depot_tag_valid(t->name))
@@ -256,7 +274,7 @@ int ticket_decode(const struct buf *text, struct ticket *ret, struct err *err)
 	if (text->len > QUEUE_TICKET_MAX)
 		return err_set(err, -EINVAL, "a ticket has no more than %u bytes",
 			       QUEUE_TICKET_MAX);
-	r = decode(&ticket_table, text, &t, err);
+	r = decode(&ticket_table, TICKET_SCHEMA, text, &t, err);
 	if (r == 0)
 		r = check_ticket(&t, err);
 	if (r < 0)
@@ -309,8 +327,6 @@ static int check_result(const struct result *r, struct err *err)
 				      r->run,    r->profile, r->limit };
 	struct digest unused;
 
-	if (strcmp(r->schema, RESULT_SCHEMA) != 0)
-		return err_set(err, -EINVAL, "it is no '%s'", RESULT_SCHEMA);
 	if (strlen(r->ticket) != QUEUE_ID_SIZE - 1 ||
 	    strspn(r->ticket, hex_digits) != QUEUE_ID_SIZE - 1)
 		return wrong(err, "ticket");
@@ -351,7 +367,7 @@ int result_decode(const struct buf *text, struct result *ret, struct err *err)
 	if (text->len > QUEUE_RESULT_MAX)
 		return err_set(err, -EINVAL, "a result has no more than %u bytes",
 			       QUEUE_RESULT_MAX);
-	r = decode(&result_table, text, &res, err);
+	r = decode(&result_table, RESULT_SCHEMA, text, &res, err);
 	if (r == 0)
 		r = check_result(&res, err);
 	if (r < 0)

@@ -4,13 +4,17 @@
 import base64
 import hashlib
 import json
+import os
+import pty
+import select
 import shutil
+import signal
 import subprocess
 import sys
 
 from remotetest import CLIENT  # noqa: F401  (finds the modules below)
 from fleettest import depot, ended, start, wait_for
-from natstest import Client, Nats, Worker
+from natstest import PATIENCE, Client, Nats, Worker
 from snaptest import SNAP, Skip, main, needs_fuse, test
 from sshtest import StandIn
 
@@ -155,6 +159,71 @@ def a_queue_that_lies_about_a_result_is_found_out(w):
                                 "snapshot": None, "signature": None}))
         ended(caller, 143)
         client.close()
+
+
+@test
+def a_ticket_is_followed_to_its_own_remote_and_by_the_strictest_name_that_has(w):
+    s = Scene(w)
+    config = w.home / ".config" / "snapcow" / "config.yaml"
+    line = ["--", "sh", "-c", KEEPS]
+    for name, url in (("here", depot(w)), ("elsewhere", f"dir:{w.top}/other"), ("strict", depot(w))):
+        w.ok("remote", "add", name, url)
+    with Nats(w.top / "nats") as nats:
+        caller = start(w, "run", "--on", nats.url(), "--remote", "here", *line)
+        ticket = wait_for(lambda: waiting(nats))
+        caller.kill()
+        caller.communicate()
+
+        def follow(*options):
+            return w.snap("run", "--on", nats.url(), "--ticket", ticket, *options, *line)
+
+        follow("--remote", "elsewhere").fails(2, f"the ticket's state is in '{depot(w)}'", "'elsewhere' is")
+        with Worker(w, nats, depot(w)) as worker:
+            worker.wait("done")
+        # One name of the place where the state is asks for signatures, so they count, whatever name was given before.
+        config.write_text(f"remote:\n  strict:\n    signers: {s.allowed}\n")
+        follow().fails(125, "is not accepted: it is not signed")
+        assert not [tag for tag in s.tags() if tag.startswith("run/")], s.tags()
+        config.unlink()
+        follow().ends(0)
+        assert w.ok("show", f"run/{ticket[:12]}:made").out == b"made\n"
+
+
+def on_terminal(w, *words, answer=None):
+    """What a command says on a terminal of its own, to which an answer is typed as soon as it asks; and its status."""
+    pid, fd = pty.fork()
+    if pid == 0:
+        os.chdir(w.project)
+        os.execve(SNAP, [SNAP, *map(str, words)], w.env)
+    said = b""
+    while select.select([fd], [], [], PATIENCE)[0]:
+        try:
+            said += os.read(fd, 4096)
+        except OSError:  # it has ended
+            break
+        if answer and b"passphrase" in said:
+            os.write(fd, answer)
+            answer = None
+    else:
+        os.kill(pid, signal.SIGKILL)
+    os.close(fd)
+    return said.decode(), os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+
+
+@test
+def a_worker_whose_key_has_a_passphrase_asks_nobody_and_ends_at_once(w):
+    Scene(w)
+    key = w.top / "locked"
+    subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "secret", "-f", key], check=True)
+    w.env.pop("SSH_AUTH_SOCK", None)
+    w.env.pop("DISPLAY", None)
+    w.take()
+    # Somebody who signs for himself is asked.
+    said, status = on_terminal(w, "audit", "sign", "--key", key, answer=b"secret\n")
+    assert status == 0 and "passphrase" in said, said
+    with Nats(w.top / "nats") as nats:
+        said, status = on_terminal(w, "worker", "--queue", nats.url(), "--remote", depot(w), "--sign", key)
+    assert status > 0 and "Enter passphrase" not in said and f"signing with '{key}'" in said, (status, said)
 
 
 @test

@@ -172,6 +172,25 @@ TEST(a_result_comes_back_as_it_was_and_lies_about_no_code)
 	CHECK_EQ(result_encode(&from, &text, &err), -EINVAL);
 }
 
+/* What a worker wrote that knew of no signatures: its version is the reason, not what it lacks. */
+TEST(a_result_of_another_version_is_refused_as_one)
+{
+	static const char old[] =
+	    "{\"schema\":\"snapcow.result/1\",\"ticket\":\"" HEX "\",\"outcome\":\"exit\"}";
+	static const char other[] = "{\"schema\":\"snapcow.ticket/1\"}";
+	CLEANUP(buf_done) struct buf text = BUF_INIT;
+	struct result r = { 0 };
+	struct err err = { 0 };
+
+	CHECK_EQ(buf_append_str(&text, old), 0);
+	CHECK_EQ(result_decode(&text, &r, &err), -EINVAL);
+	CHECK(strstr(err.msg, "another version of snapcow") && strstr(err.msg, "result/1"));
+	buf_reset(&text);
+	CHECK_EQ(buf_append_str(&text, other), 0);
+	CHECK_EQ(result_decode(&text, &r, &err), -EINVAL);
+	CHECK(strstr(err.msg, "it is no 'snapcow.result/2'"));
+}
+
 TEST(what_is_signed_of_a_result_leaves_out_what_its_maker_does_not_know)
 {
 	CLEANUP(buf_done) struct buf first = BUF_INIT, again = BUF_INIT;
