@@ -365,6 +365,17 @@ static int check_head(struct verifying *v, struct err *err)
 	return complain_entry(v, AUDIT_HEAD, "it is not the last entry: the newest are gone", err);
 }
 
+/* After a removal half of AUDIT_MAX are left, and none goes before there are more. */
+static int check_first(struct verifying *v, struct err *err)
+{
+	char name[NAME_SIZE];
+
+	if (v->damaged || v->first <= 1 || v->number >= v->first + AUDIT_MAX / 2)
+		return 0;
+	snprintf(name, sizeof(name), "%016" PRIx64, v->first - 1);
+	return complain_entry(v, name, "it is gone, and snap did not remove it", err);
+}
+
 static const char *why_differs(const struct verifying *v, const struct subject *s)
 {
 	if (v->damaged)
@@ -481,6 +492,7 @@ int audit_verify(struct store *s, const char *wanted, audit_fn fn, void *ctx,
 	if (r < 0)
 		return r;
 	r = check_head(&v, err);
+	r = r < 0 ? r : check_first(&v, err);
 	if (r < 0)
 		return r;
 	r = ref_scan(rd->db[TABLE_META], REF_RECEIPT, check_receipt, &v, err);

@@ -78,6 +78,7 @@ int event_open_file(int dir_fd, uint64_t first, int flags)
 struct writing {
 	int dir_fd, fd;
 	uint64_t n;                 /* the number that is next */
+	struct event_head head;     /* as the last writer left it */
 	uint64_t first;             /* the lowest that is kept */
 	off_t size;                 /* of the newest file */
 	char prev[SHA256_HEX_SIZE]; /* digest of the last line; "": none is known */
@@ -131,19 +132,21 @@ void event_head_read(int dir_fd, struct event_head *ret)
 		*ret = (struct event_head){ 0 };
 }
 
-/* It is always as long, so that it is written in its place. */
-static int write_head(const struct writing *w, const struct buf *line, struct err *err)
+/* It is always as long, so that it is written in its place.  `sync`: before anything else is. */
+static int write_head(const struct writing *w, const struct event_head *head, bool sync,
+		      struct err *err)
 {
 	AUTO_CLOSE int fd =
 	    openat(w->dir_fd, EVENTS_HEAD, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
-	char text[HEAD_SIZE + 1], digest[SHA256_HEX_SIZE];
+	char text[HEAD_SIZE + 1];
 	int r;
 
 	if (fd < 0)
 		return err_sys(err, "opening the head of the log");
-	event_digest(line->data, line->len, digest);
-	snprintf(text, sizeof(text), HEAD_FORM, w->n, w->first, digest);
+	snprintf(text, sizeof(text), HEAD_FORM, head->n, head->first, head->digest);
 	r = fdio_pwrite(fd, text, HEAD_SIZE, 0);
+	if (r >= 0 && sync)
+		r = sys_sync_data(fd);
 	return r < 0 ? err_set(err, r, "writing the head of the log: %s", strerror(-r)) : 0;
 }
 
@@ -200,6 +203,23 @@ static int open_newest(struct writing *w, uint64_t first, struct err *err)
 }
 
 /*
+ * The head says first that they go: of a file that is gone without that, an audit says that somebody
+ * removed it.
+ */
+static int remove_oldest(struct writing *w, const uint64_t files[2], struct err *err)
+{
+	int r;
+
+	w->first = w->head.first = files[1];
+	r = w->head.n > 0 ? write_head(w, &w->head, true, err) : 0;
+	if (r < 0)
+		return r;
+	return unlinkat(w->dir_fd, event_file_name(files[0]).text, 0) < 0
+		   ? err_sys(err, "removing the oldest events")
+		   : 0;
+}
+
+/*
  * A new file begins with the next number.  Behind a file with a damaged end that number is not known:
  * as no file holds more events than it may hold bytes, one beyond all of them is taken.
  */
@@ -210,7 +230,8 @@ static int open_log(struct writing *w, struct err *err)
 
 	if (n < 0)
 		return err_set(err, n, "the log of events: %s", strerror(-n));
-	w->first = n > 0 ? files[0] : 1;
+	event_head_read(w->dir_fd, &w->head);
+	w->first = w->head.n > 0 ? w->head.first : n > 0 ? files[0] : 1;
 	r = open_newest(w, n > 0 ? files[n - 1] : 1, err);
 	if (r < 0)
 		return r;
@@ -221,10 +242,9 @@ static int open_log(struct writing *w, struct err *err)
 	} else if (r < 0 || w->size < (off_t)EVENTS_FILE_MAX) {
 		return r;
 	}
-	if (n >= EVENTS_FILES_MAX && unlinkat(w->dir_fd, event_file_name(files[0]).text, 0) < 0)
-		return err_sys(err, "removing the oldest events");
-	if (n >= EVENTS_FILES_MAX)
-		w->first = files[1];
+	r = n >= EVENTS_FILES_MAX ? remove_oldest(w, files, err) : 0;
+	if (r < 0)
+		return r;
 	cleanup_close(&w->fd);
 	return open_newest(w, w->n, err);
 }
@@ -233,7 +253,7 @@ static int write_line(struct event *ev, const char *store, const char *log, stru
 {
 	CLEANUP(writing_done) struct writing w = { .dir_fd = -1, .fd = -1 };
 	CLEANUP(buf_done) struct buf line = { 0 };
-	struct event_head head;
+	struct event_head head = { 0 };
 	int r;
 
 	r = lock_log(&w, store, log, err);
@@ -246,9 +266,8 @@ static int write_line(struct event *ev, const char *store, const char *log, stru
 	 * The head counts, so that lines that were changed or cut off stay visible; but the one of the
 	 * line before the last is what a writer left that died behind its line.
 	 */
-	event_head_read(w.dir_fd, &head);
-	if (head.n + 1 >= w.n && head.n > 0)
-		memcpy(w.prev, head.digest, sizeof(w.prev));
+	if (w.head.n + 1 >= w.n && w.head.n > 0)
+		memcpy(w.prev, w.head.digest, sizeof(w.prev));
 	json_set_uint((struct json){ &ev->doc, ev->doc.root }, "n", w.n);
 	json_set_text((struct json){ &ev->doc, ev->doc.root }, "prev", w.prev);
 	r = json_append(&ev->doc, &line, err);
@@ -257,9 +276,13 @@ static int write_line(struct event *ev, const char *store, const char *log, stru
 	if (line.len > EVENTS_LINE_MAX)
 		return err_set(err, -E2BIG, "it has %zu bytes", line.len);
 	r = fdio_write(w.fd, line.data, line.len);
-	if (r < 0)
+	if (r < 0) {
 		IGNORE_RESULT(ftruncate(w.fd, w.size), "the next writer cuts it off");
-	return r < 0 ? err_set(err, r, "writing it: %s", strerror(-r)) : write_head(&w, &line, err);
+		return err_set(err, r, "writing it: %s", strerror(-r));
+	}
+	head = (struct event_head){ .n = w.n, .first = w.first };
+	event_digest(line.data, line.len, head.digest);
+	return write_head(&w, &head, false, err);
 }
 
 void event_begin(struct event *ev, const char *kind, struct event_subject of)

@@ -60,6 +60,8 @@ static int check_link(struct audit_log *l, const struct link *k, struct err *err
 	if (l->n > 0 && k->n != l->n + 1)
 		return complain(l, k->n > l->n + 1 ? l->n + 1 : k->n,
 				k->n > l->n + 1 ? "it is missing" : "it is out of order", err);
+	if (l->n == 0 && k->n == 1 && *k->prev != '\0')
+		return complain(l, k->n, "it has taken the place of others, which are gone", err);
 	if (!k->first && *k->prev == '\0')
 		return l->chained ? complain(l, k->n, "its digest was taken out", err) : 0;
 	if (l->n > 0 && strcmp(k->prev, l->prev) != 0)
@@ -105,8 +107,17 @@ static int check_file(struct audit_log *l, int dir_fd, uint64_t first, struct er
 	return r;
 }
 
+/*
+ * The first that must be there is the oldest of as many files as snap keeps, or of one less if a writer died behind
+ * the removal of another.
+ */
+static bool is_cut(const struct event_head *head, int files)
+{
+	return head->first > 1 && files < EVENTS_FILES_MAX - 1;
+}
+
 /* A writer that died between the line and the head leaves the head of the line before. */
-static int check_head(struct audit_log *l, int dir_fd, uint64_t first, struct err *err)
+static int check_head(struct audit_log *l, int dir_fd, uint64_t first, int files, struct err *err)
 {
 	struct event_head head;
 
@@ -117,6 +128,8 @@ static int check_head(struct audit_log *l, int dir_fd, uint64_t first, struct er
 			   : 0;
 	if (head.first < first)
 		return complain(l, head.first, "it is missing, with those before the next", err);
+	if (is_cut(&head, files))
+		return complain(l, head.first - 1, "it is gone, and snap did not remove it", err);
 	if ((head.n == l->n && strcmp(head.digest, l->prev) == 0) ||
 	    (head.n + 1 == l->n && strcmp(head.digest, l->before) == 0))
 		return 0;
@@ -144,7 +157,7 @@ int audit_log_check(struct audit_log *l, struct err *err)
 		return err_set(err, n, "the log '%s': %s", l->dir, strerror(-n));
 	for (int i = 0; i < n && r >= 0; i++)
 		r = check_file(l, l->fd, files[i], err);
-	return r < 0 ? r : check_head(l, l->fd, n > 0 ? files[0] : 1, err);
+	return r < 0 ? r : check_head(l, l->fd, n > 0 ? files[0] : 1, n, err);
 }
 
 void audit_log_done(struct audit_log *l)

@@ -247,6 +247,34 @@ def events_that_were_changed_removed_or_moved_are_named(w: World):
 
 
 @test
+def the_oldest_events_do_not_go_unseen(w: World):
+    work(w)
+    events = w.store / "events"
+    first, = event_files(w)
+    lines = first.read_bytes().splitlines(keepends=True)
+    cut = json.loads(lines[5])["n"]
+    second = events / f"{cut:016x}"
+    first.write_bytes(b"".join(lines[:5]))
+    second.write_bytes(b"".join(lines[5:]))
+    verify(w)
+    first.unlink()
+    missing = ("event", "1", "it is missing, with those before the next")
+    assert missing in problems(w)
+    # The next events do not make that good.
+    w.ok("run", "--", "true")
+    assert missing in problems(w)
+    # Nor does a head that says so: there is room for many more.
+    number, one, digest = (events / "head").read_text().split()
+    assert int(one, 16) == 1, one
+    (events / "head").write_text(f"{number} {cut:016x} {digest}\n")
+    assert ("event", str(cut - 1), "it is gone, and snap did not remove it") in problems(w)
+    # All of them.
+    second.unlink()
+    w.ok("run", "--", "true")
+    assert ("event", "1", "it has taken the place of others, which are gone") in problems(w)
+
+
+@test
 def a_record_of_a_run_that_was_changed_is_named(w: World):
     work(w)
     run = w.ok("runs", "--json").json("snap.runs/1")["runs"][0]["run"]

@@ -153,12 +153,19 @@ TEST(the_log_stays_bounded_and_says_what_it_no_longer_keeps)
 {
 	CLEANUP(engine_close_p) struct engine *e = open_engine("s5");
 	const unsigned n = 1000; /* of which the log holds some 700 */
+	AUTO_CLOSE int dir = -1;
+	struct event_head head;
 	uint64_t lost = 0;
 	struct seen s;
 
 	for (unsigned i = 0; i < n; i++)
 		put_large(e, "large", 12000);
 	s = look(e, 0, 0, &lost);
+	/* The head says so too, or an audit would miss them. */
+	dir = open(test_path("s5/" EVENTS_DIR), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	event_head_read(dir, &head);
+	CHECK_EQ(head.n, n);
+	CHECK_EQ(head.first, s.first);
 	CHECK_EQ(s.last, n);
 	CHECK_EQ(lost, s.first - 1);
 	CHECK(lost > 100);
