@@ -79,11 +79,13 @@ static void add_row(struct engine_growth *g, const struct engine_growth_row *row
 	g->list[g->n++] = *row;
 }
 
-int growth_read(const char *store, struct engine_growth *ret, struct err *err)
+/* 1 if something is behind the last row that is no line: the disk was full, or the machine failed. */
+static int read_rows(const char *store, struct engine_growth *ret, struct err *err)
 {
 	AUTO_FREE char *path = path_join(store, GROWTH_FILE);
 	CLEANUP(buf_done) struct buf text = BUF_INIT;
 	int r = path ? fdio_read_file(AT_FDCWD, path, FILE_BYTES_MAX, &text, err) : err_nomem(err);
+	const char *at, *end;
 
 	ret->n = 0;
 	if (r == -ENOENT)
@@ -92,7 +94,7 @@ int growth_read(const char *store, struct engine_growth *ret, struct err *err)
 		return r;
 	if (!buf_str(&text))
 		return err_nomem(err);
-	for (const char *at = buf_str(&text), *end; (end = strchr(at, '\n')); at = end + 1) {
+	for (at = buf_str(&text); (end = strchr(at, '\n')); at = end + 1) {
 		struct engine_growth_row row;
 
 		/* The clock was set back: what it said before is no time of this history. */
@@ -102,7 +104,14 @@ int growth_read(const char *store, struct engine_growth *ret, struct err *err)
 			add_row(ret, &row);
 		}
 	}
-	return 0;
+	return at < buf_str(&text) + text.len;
+}
+
+int growth_read(const char *store, struct engine_growth *ret, struct err *err)
+{
+	const int r = read_rows(store, ret, err);
+
+	return r < 0 ? r : 0;
 }
 
 static int append_row(const char *store, const struct engine_growth_row *row, struct err *err)
@@ -138,7 +147,7 @@ int growth_add(const char *store, const struct engine_growth_row *row, struct er
 {
 	AUTO_FREE struct engine_growth *g = calloc(1, sizeof(*g));
 	const struct engine_growth_row *last;
-	int r = g ? growth_read(store, g, err) : err_nomem(err);
+	int r = g ? read_rows(store, g, err) : err_nomem(err);
 
 	if (r < 0)
 		return r;
@@ -146,7 +155,8 @@ int growth_add(const char *store, const struct engine_growth_row *row, struct er
 	if (last && !row->judged && last->logical == row->logical && last->disk == row->disk &&
 	    last->used == row->used)
 		return 0;
-	if (g->n < ENGINE_GROWTH_MAX)
+	/* Behind half a line it would be part of a row that says something else. */
+	if (r == 0 && g->n < ENGINE_GROWTH_MAX)
 		return append_row(store, row, err);
 	add_row(g, row);
 	return write_all(store, g, err);

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/fdio.h"
 #include "tests/lib/test.h"
@@ -102,6 +103,43 @@ TEST(a_clock_that_was_set_back_and_lines_that_are_none_do_no_harm)
 	g = read_all();
 	CHECK_EQ(g->n, 2);
 	CHECK_EQ(g->list[1].time, 200);
+}
+
+/* As a full disk leaves it, or a machine that failed; a line that follows must not become part of it. */
+static void check_tail(const char *tail, size_t len)
+{
+	static const char whole[] = "100 1 1 1 -\n";
+	AUTO_FREE struct engine_growth *g = NULL;
+	AUTO_CLOSE int dir = open(test_dir(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	char text[64];
+	struct err err = { 0 };
+
+	memcpy(text, whole, strlen(whole));
+	memcpy(text + strlen(whole), tail, len);
+	CHECK_OK(fdio_replace_file(dir, GROWTH_FILE, text, strlen(whole) + len, 0600, &err), &err);
+	add(400);
+	add(500);
+	g = read_all();
+	CHECK_EQ(g->n, 3);
+	CHECK_EQ(g->list[0].time, 100);
+	for (int i = 1; i < 3; i++) {
+		const struct engine_growth_row want = row_at(300 + i * 100);
+
+		CHECK_EQ(g->list[i].time, want.time);
+		CHECK_EQ(g->list[i].logical, want.logical);
+		CHECK_EQ(g->list[i].disk, want.disk);
+		CHECK_EQ(g->list[i].used, want.used);
+		CHECK(!g->list[i].judged);
+	}
+}
+
+TEST(behind_half_a_line_the_next_row_is_whole)
+{
+	static const char line[] = "300 2000 30 40 567";
+
+	for (size_t len = 1; len < sizeof(line); len++)
+		check_tail(line, len);
+	check_tail("\0\0\0\0", 4);
 }
 
 TEST_MAIN("growth")
