@@ -86,7 +86,7 @@ static int compare_scores(struct engine_experiment *x, const struct engine_arm *
 			  struct err *err)
 {
 	char ours[ENGINE_VALUE_MAX], theirs[ENGINE_VALUE_MAX], spread[ENGINE_VALUE_MAX];
-	const struct engine_arm *second = NULL;
+	const struct engine_arm *second = NULL, *rival = NULL; /* the best that ties, if any does */
 	int r = 0;
 
 	for (size_t i = 0; i < x->n_arms && r >= 0; i++) {
@@ -96,9 +96,12 @@ static int compare_scores(struct engine_experiment *x, const struct engine_arm *
 			continue;
 		if (!second || is_better(x, arm, second))
 			second = arm;
-		if (is_tie(best, arm))
-			r = x->n_tie == 0 ? add_tie(x, best, err) : 0;
-		if (r >= 0 && is_tie(best, arm))
+		if (!is_tie(best, arm))
+			continue;
+		if (!rival || is_better(x, arm, rival))
+			rival = arm;
+		r = x->n_tie == 0 ? add_tie(x, best, err) : 0;
+		if (r >= 0)
 			r = add_tie(x, arm, err);
 	}
 	if (r < 0)
@@ -110,14 +113,14 @@ static int compare_scores(struct engine_experiment *x, const struct engine_arm *
 					"'%s' wins: it is the only arm with a score", best->name);
 	}
 	engine_experiment_value(x, best->score, ours);
-	engine_experiment_value(x, second->score, theirs);
-	if (x->n_tie > 0)
+	engine_experiment_value(x, rival ? rival->score : second->score, theirs);
+	if (rival)
 		return text_set(
 		    &x->verdict, err,
 		    "a tie of %zu arms: '%s' has %s and '%s' %s, which is within the spread of "
 		    "%s",
-		    x->n_tie, best->name, ours, second->name, theirs,
-		    engine_experiment_value(x, best->spread + second->spread, spread));
+		    x->n_tie, best->name, ours, rival->name, theirs,
+		    engine_experiment_value(x, best->spread + rival->spread, spread));
 	r = set_winner(x, best, err);
 	return r < 0 ? r
 		     : text_set(&x->verdict, err,

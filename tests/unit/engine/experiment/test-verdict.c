@@ -44,8 +44,10 @@ static const char *tied(const struct engine_experiment *x)
 {
 	static char text[ARMS_MAX + 1];
 
-	for (size_t i = 0; i <= x->n_tie; i++)
-		text[i] = i < x->n_tie ? x->tie[i][0] : '\0';
+	CHECK(x->n_tie <= ARMS_MAX);
+	memset(text, 0, sizeof(text));
+	for (size_t i = 0; i < x->n_tie && i < ARMS_MAX; i++)
+		text[i] = x->tie[i][0];
 	return text;
 }
 
@@ -131,6 +133,17 @@ TEST(the_verdict_says_why)
 	CHECK_HAS(y.verdict, "a tie of 2 arms: 'a' has 100ms and 'b' 104ms");
 	CHECK_HAS(y.verdict, "within the spread of 10ms");
 	CHECK_STR(z.verdict, "no arm passed");
+}
+
+TEST(the_verdict_names_an_arm_that_ties_though_another_is_nearer)
+{
+	const struct given arms[] = { { 151, 45 }, { 96, 14 }, { 141, 20 } };
+	CLEANUP(engine_experiment_done)
+	struct engine_experiment x = decide(arms, 3, ENGINE_SCORE_TIME, false);
+
+	CHECK_STR(tied(&x), "ba");
+	CHECK_STR(x.verdict, "a tie of 2 arms: 'b' has 96ms and 'a' 151ms, which is within the "
+			     "spread of 59ms");
 }
 
 TEST(a_verdict_that_is_found_again_is_the_same)
