@@ -48,6 +48,7 @@ static const struct row rows[FILE_N_KEYS] = {
 	[FILE_FIRST_PASS] = { "first_pass", IS_WORD, "true or false", 0, 0 },
 	[FILE_STOP_AFTER] = { "stop_after", IS_COUNT, "a number from 1 to 1000", AT(stop_after),
 			      0 },
+	[FILE_STOP_LOSERS] = { "stop_losers", IS_WORD, "true or false", 0, 0 },
 	[FILE_KEEP] = { "keep", IS_WORD, "best, passed, all or none", 0, 0 },
 	[FILE_WITHIN] = { "within", IS_TEXTS, "a list of patterns", AT(within), AT(n_within) },
 	[FILE_LIMITS] = { "limits", IS_OTHER, "mem, pids, time and disk of an arm", 0, 0 },
@@ -193,6 +194,8 @@ static int read_word(const struct file_source *src, enum file_key key, struct ya
 		{ FILE_BETTER, "higher", 1 },
 		{ FILE_FIRST_PASS, "false", 0 },
 		{ FILE_FIRST_PASS, "true", 1 },
+		{ FILE_STOP_LOSERS, "false", 0 },
+		{ FILE_STOP_LOSERS, "true", 1 },
 		{ FILE_KEEP, "best", ENGINE_KEEP_BEST },
 		{ FILE_KEEP, "passed", ENGINE_KEEP_PASSED },
 		{ FILE_KEEP, "all", ENGINE_KEEP_ALL },
@@ -211,6 +214,8 @@ static int read_word(const struct file_source *src, enum file_key key, struct ya
 		x->higher = words[i].value == 1;
 	else if (key == FILE_FIRST_PASS && words[i].value == 1)
 		x->stop_after = 1;
+	else if (key == FILE_STOP_LOSERS)
+		x->stop_losers = words[i].value == 1;
 	else if (key == FILE_KEEP)
 		x->keep = (enum engine_arms_kept)words[i].value;
 	else if (key == FILE_PROMOTE)
@@ -350,6 +355,8 @@ static int check_keys(const struct file_source *src, struct err *err)
 		{ FILE_EXCLUDE, FILE_MATRIX, true },
 		{ FILE_BETTER, FILE_SCORE, true },
 		{ FILE_STOP_AFTER, FILE_FIRST_PASS, false },
+		{ FILE_STOP_LOSERS, FILE_SCORE, true },
+		{ FILE_STOP_LOSERS, FILE_REPEAT, false },
 		{ FILE_PROMOTE, FILE_REPEAT, false },
 		{ FILE_NET, FILE_ON, false },
 		{ FILE_RO, FILE_ON, false },
@@ -368,6 +375,19 @@ static int check_keys(const struct file_source *src, struct err *err)
 				       rules[i].together ? "needs" : "excludes",
 				       rows[rules[i].other].name);
 	}
+	return 0;
+}
+
+/* Every arm that passes is promoted then, so none of them can be beaten. */
+static int check_losers(const struct file_source *src, const struct engine_experiment *x,
+			struct err *err)
+{
+	const struct file_place *at = &src->said[FILE_STOP_LOSERS];
+
+	if (x->stop_losers && x->promote == ENGINE_PROMOTE_COMPATIBLE)
+		return err_set(err, -EINVAL,
+			       "%s:%d:%d: 'stop_losers' excludes 'promote: all-compatible'",
+			       src->shown, at->line, at->column);
 	return 0;
 }
 
@@ -411,6 +431,8 @@ int file_read_plan(struct file_source *src, struct yaml plan, struct engine_expe
 	}
 	if (r >= 0)
 		r = check_keys(src, err);
+	if (r >= 0)
+		r = check_losers(src, x, err);
 	if (r >= 0)
 		r = check_level(src, err);
 	if (r >= 0 && src->said[FILE_EXCLUDE].line > 0)

@@ -9,7 +9,9 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "live"))
 import livetest  # noqa: E402  (found through the line above)
 from experimenttest import plan  # noqa: E402
 from livetest import live_test  # noqa: E402
-from runtest import clone, clones  # noqa: E402
+from runtest import alive, clone, clones  # noqa: E402
+
+PID = os.getpid()  # tells our sleepers from those of the same program as another user
 
 
 def own_plan(w, name, text):
@@ -99,6 +101,33 @@ def a_matrix_makes_an_arm_of_each_combination(w):
     w.snap("experiment", "--arm", "a=true", "--arm-env", "b:X=1").fails(2, "begins with the name of no arm")
 
 
+LOSERS = f"""\
+arms: {{small: echo 1 > n, large: seq 9 > n}}
+checks: ["test $(wc -l < n) = 1 || sleep 608.{PID}"]
+score: lines
+jobs: 2
+limits: {{time: 20s}}
+stop_losers: true
+"""
+
+
+@live_test
+def a_file_says_not_to_wait_for_arms_that_another_has_beaten(w):
+    inner = "".join(f"      {line}\n" for line in LOSERS.splitlines())
+    plan(w, "losers", LOSERS)
+    plan(w, "inside", f"arms:\n  deep:\n    experiment:\n{inner}")
+    for name in ("losers", "inside"):
+        got = experiment(w, name)
+        by = arms(got if name == "losers" else got["inner"][0])
+        assert {n: a["state"] for n, a in by.items()} == {"small": "passed", "large": "stopped"}, got
+        assert "cannot win any more: 'small' changed fewer lines" in by["large"]["why"], got
+        assert not alive(f"sleep 608.{PID}")
+    own_plan(w, "own", "arms: {a: x}\nscore: lines\npromote: all-compatible\nstop_losers: true\n")
+    w.snap("experiment", "own").fails(2, "4:1: 'stop_losers' excludes 'promote: all-compatible'")
+    plan(w, "losers", LOSERS.replace("true", "false"))
+    w.snap("experiment", "losers", "--promote-all-compatible", "--time", "1s").ends(0)
+
+
 CHAIN = """\
 arms:
   fine: {run: "test -s rough; echo fine > fine", after: rough}
@@ -171,6 +200,9 @@ def a_mistake_is_named_with_file_line_and_field(w):
         "arms: {a: x}\nprofile: nowhere\n": "2:1: 'profile': there is no profile 'nowhere'",
         "arms: {a: x}\nbase: nowhere\n": "2:1: 'base': there is no snapshot 'nowhere'",
         "arms: {a: x}\nfirst_pass: true\nstop_after: 2\n": "3:1: 'stop_after' excludes 'first_pass'",
+        "arms: {a: x}\nstop_losers: true\n": "2:1: 'stop_losers' needs 'score'",
+        "arms: {a: x}\nscore: lines\nrepeat: 2\nstop_losers: true\n": "4:1: 'stop_losers' excludes 'repeat'",
+        "arms: {a: x}\nscore: lines\nstop_losers: 2\n": "3:14: 'stop_losers' is '2', expected true or false",
         "run: x\n": "1:1: 'run' needs 'matrix'",
         "run: x\nmatrix: {a: [1]}\narms: {a: x}\n": "1:1: 'run' excludes 'arms'",
         "run: x\nmatrix: {a: 1}\n": "2:10: 'matrix': 'a' is no list of values",
