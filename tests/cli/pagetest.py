@@ -35,10 +35,13 @@ def steps(text):
     return found
 
 
-def plain(lines):
+def plain(lines, vary=()):
+    """Without what differs; `vary` has more of that, and None instead of a word leaves out the line."""
     out = []
     for line in lines:
-        for pattern, word in VARY:
+        if any(word is None and re.search(pattern, line) for pattern, word in vary):
+            continue
+        for pattern, word in (*VARY, *((p, word) for p, word in vary if word is not None)):
             line = re.sub(pattern, word, line)
         line = re.sub("(?<=[^ ])  +", "  ", line)  # columns are as wide as their texts
         # A machine without a cgroup for this user says so; the page does, too.
@@ -71,30 +74,38 @@ class Shell:
         self.process.wait(60)
 
 
-def do(shell, command, wanted):
+def section_of(text, title):
+    """What is under this heading, up to the next."""
+    assert f"\n## {title}\n" in text, title
+    return text.split(f"\n## {title}\n")[1].split("\n## ")[0] + "\n"
+
+
+def do(shell, command, wanted, vary):
     """A line that waits two seconds for the server waits here until the server has said it."""
     waits = command.startswith("sleep 2; ")
     until = time.monotonic() + SECONDS
     while True:
-        got = plain(shell.type(command.removeprefix("sleep 2; ")))
+        got = plain(shell.type(command.removeprefix("sleep 2; ")), vary)
         if got == wanted or not waits or time.monotonic() > until:
             return got
         time.sleep(0.1)
 
 
-def type_page(w, name, top):
-    """Type every command of docs/guide/NAME.md; `top` is the directory that the page says to remove in the end."""
+def type_page(w, name, top, section=None, least=31, vary=()):
+    """Type every command of docs/guide/NAME.md, or of one section, which has at least so many; `top` is the
+    directory that the page says to remove in the end."""
     page, here = GUIDE / f"{name}.md", str(w.top / name)
     shell = Shell(w.env, w.top)
     shell.type(f"snap() {{ '{SNAP}' \"$@\"; }}; export HOME='{w.home}'")
     shell.type("git config --global user.name Somebody; git config --global user.email somebody@example.org; "
                "git config --global init.defaultBranch main; git config --global log.decorate short")
-    found = steps(page.read_text().replace(top, here))
-    assert len(found) > 30, len(found)
+    text = page.read_text().replace(top, here)
+    found = steps(section_of(text, section) if section else text)
+    assert len(found) >= least, len(found)
     try:
         for command, wanted in found:
-            wanted = plain(wanted)
-            got = do(shell, command, wanted)
+            wanted = plain(wanted, vary)
+            got = do(shell, command, wanted, vary)
             assert got == wanted, f"$ {command}\n" + "\n".join(got) + "\n--- the page has\n" + "\n".join(wanted)
         assert not Path(here).exists(), "nothing is left"
     finally:
