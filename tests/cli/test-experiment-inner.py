@@ -13,6 +13,7 @@ from experimenttest import (arm, experiment, most_at_once, nothing_is_left, plan
                             receipts, states)  # noqa: E402
 from livetest import live_test  # noqa: E402
 from runtest import alive, clones, until  # noqa: E402
+from snaptest import SNAP  # noqa: E402
 
 PID = os.getpid()  # tells our sleepers from those of the same program as another user
 
@@ -378,6 +379,19 @@ def what_is_inside_of_a_state_of_version_3_is_read(w):
     path.write_text(json.dumps(state))
     got = experiment(w, "show", "deep")["inner"]
     assert before and [i["winner"] for i in got] == [i["winner"] for i in before], got
+
+
+@live_test
+def the_command_of_an_arm_cannot_start_an_experiment(w):
+    """Only plans nest: neither with the store of the outer one nor with one of its own."""
+    own = f"SNAPCOW_STORE=/tmp/own {SNAP} experiment --arm b=true"
+    got = experiment(w, "-n", "o", "--ro", str(SNAP.parent), "--arm", f"theirs={SNAP} experiment --arm b=true",
+                     "--arm", f"own={own}", "--arm", f"mild={own}; test $? = 13", "--keep", "none")
+    assert states(got) == {"theirs": "failed", "own": "failed", "mild": "passed"}, got
+    assert [arm(got, name)["exit_code"] for name in ("theirs", "own")] == [13, 13], got
+    assert b"there is no /dev/fuse" in w.ok("experiment", "show", "o").out
+    assert [x["experiment"] for x in w.ok("exp", "list", "--json").json("snap.experiment/1")["experiments"]] == ["o"]
+    nothing_is_left(w)
 
 
 # --- what people see -------------------------------------------------------------------------
