@@ -173,8 +173,40 @@ static int find(struct invocation *inv, struct engine_run *ret, struct err *err)
 	return 0;
 }
 
-static int check(const struct engine_run *run, struct err *err)
+/* The same command on the root as it is now; kept, so that this one can be replayed. */
+static void hint_root(struct invocation *inv, const struct engine_run *run)
 {
+	AUTO_FREE const char **words = calloc(run->argv.n + 3, sizeof(*words));
+
+	/* A line without the secret that the command had would do something else. */
+	if (!words || run->asked.scrubbed)
+		return;
+	words[0] = run->project;
+	words[1] = "--";
+	for (size_t i = 0; i < run->argv.n; i++)
+		words[i + 2] = run->argv.list[i];
+	cmd_hint_words(inv, "run --root --keep", words);
+}
+
+static int refuse_gone(struct invocation *inv, const struct engine_run *run, struct err *err)
+{
+	if (!run->made || !run->removed)
+		return err_set(err, -ENOENT,
+			       "the state that run %s began with was removed since: run its "
+			       "command anew",
+			       run->id);
+	if (run->root)
+		hint_root(inv, run);
+	return err_set(err, -ENOENT,
+		       "the state that run %s began with went with its throw-away clone: run its "
+		       "command anew, with '--keep' if that is to be replayed",
+		       run->id);
+}
+
+static int check(struct invocation *inv, const struct engine_run *run, struct err *err)
+{
+	int r;
+
 	if (run->state == ENGINE_RUN_RUNNING)
 		return err_set(err, -EBUSY, "run %s has not ended yet", run->id);
 	if (*run->before == '\0')
@@ -185,6 +217,9 @@ static int check(const struct engine_run *run, struct err *err)
 		return err_set(err, -ENOENT,
 			       "what was hidden from run %s was not kept: an older version ran it",
 			       run->id);
+	r = engine_run_has_start(inv->engine, run, err);
+	if (r <= 0)
+		return r < 0 ? r : refuse_gone(inv, run, err);
 	if (run->asked.scrubbed)
 		log_warn("the command had a secret in it, which was not kept");
 	if (run->secret_for.n > 0)
@@ -274,7 +309,7 @@ static int replay_run(struct invocation *inv, struct err *err)
 		cmd_hint(inv, "runs --all");
 	if (r < 0)
 		return r;
-	r = check(&old, err);
+	r = check(inv, &old, err);
 	if (r < 0)
 		return r;
 	r = read_output(inv->engine, &old, &said, err);

@@ -311,6 +311,9 @@ NODISCARD int engine_runs(struct engine *e, const struct engine_runs_options *op
 NODISCARD int engine_run_find(struct engine *e, const char *id, struct engine_run *ret,
 			      struct err *err);
 
+/* 1 if the state that it began with is still kept, so that it can be run again; else 0. */
+NODISCARD int engine_run_has_start(struct engine *e, const struct engine_run *run, struct err *err);
+
 enum engine_log_streams { ENGINE_LOG_BOTH, ENGINE_LOG_OUT, ENGINE_LOG_ERR };
 
 struct engine_log_options {

@@ -145,6 +145,19 @@ int engine_run_find(struct engine *e, const char *id, struct engine_run *ret, st
 	return 0;
 }
 
+int engine_run_has_start(struct engine *e, const struct engine_run *run, struct err *err)
+{
+	CLEANUP(snapshot_done) struct snapshot start = { 0 };
+	struct store *s;
+	int r;
+
+	if (*run->before == '\0')
+		return 0;
+	r = engine_store(e, STORE_READ, &s, err);
+	r = r < 0 ? r : snapshot_find(s, run->before, &start, err);
+	return r == -ENOENT ? 0 : r < 0 ? r : 1;
+}
+
 void engine_run_look(const struct engine_run *run, struct engine_run_use *ret)
 {
 	const int64_t ran_ms = (engine_now() - run->started) / 1000000;

@@ -4,6 +4,7 @@ import importlib.util
 import io
 import json
 import os
+import shlex
 import shutil
 import signal
 import socket
@@ -219,6 +220,30 @@ def nothing_reads_the_rest_of_a_root_after_a_throw_away_run(w):
     p.wait_for(lambda: p.status()["complete"] and not p.held())
     assert not w.ok("-C", str(p.top), "-q", "log", "--all").out
     w.ok("check")
+
+
+@live_test
+def a_replay_of_a_throw_away_run_needs_the_state_it_began_with(w):
+    """What was promised goes with the clone, and nothing can begin there again; what was read stays."""
+    p = Paused(w)
+    root_run(w, str(p.top), "--", "sh", "-c", "cat '/data/f7'; echo x > /data/f8")
+    gone, = [r["run"] for r in w.ok("runs", "--all", "--json").json("snap.runs/1")["runs"]]
+    again = w.snap("replay", gone).fails(4, f"the state that run {gone} began with went with its throw-away clone: run its command anew,"
+                                            " with '--keep' if that is to be replayed")
+    # The line that it gives does just that.
+    hint, = [line[len("hint: "):] for line in again.err.decode().splitlines() if line.startswith("hint: ")]
+    words = shlex.split(hint)
+    at = words.index("run")
+    assert words[at:] == ["run", "--root", "--keep", str(p.top), "--", "sh", "-c", "cat '/data/f7'; echo x > /data/f8"], hint
+    kept = w.ok("--json", *words[at:at + 3], "--allow-missing", "pids", *words[at + 3:]).json("snap.run/1")
+    got = w.snap("replay", "--json", kept["run"], timeout=60).ends(0).json("snap.replay/1")
+    assert got["same"] and got["of"] == kept["run"], got
+    # A root that was read before the run ended is a state like any other.
+    w.ok("-C", str(p.top), "rm", "--force", kept["clone"])
+    p.gate.unlink()
+    w.ok("-C", str(p.top), "snapshot")
+    whole = root_sh(w, "cat /data/f7; echo x > /data/f8", str(p.top))
+    assert w.snap("replay", "--json", whole["run"]).ends(0).json("snap.replay/1")["same"]
 
 
 @live_test
