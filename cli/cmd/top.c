@@ -6,10 +6,10 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <termios.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "base/size.h"
 #include "cli/interrupt.h"
 #include "cli/show/runs.h"
@@ -73,12 +73,30 @@ static void looks_done(struct looks *l)
 	look_done(&l->list[1]);
 }
 
-static uint64_t now_ms(void)
+/* It ended between two questions, or while it answered one. */
+static bool has_gone(int code)
 {
-	struct timespec t;
+	return code == -ESRCH || code == -ECONNRESET || code == -ESHUTDOWN;
+}
 
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
+/*
+ * What only the daemon knows.  To know what a clone has of its own it is stored first, so that is asked seldom.  A
+ * daemon that does not run is not started by looking.
+ */
+static int ask_more(struct engine *e, struct look *before, struct look *l, struct err *err)
+{
+	int r = l->runs.n > 0 ? engine_questions(e, &l->questions, err) : 0;
+
+	if (r < 0)
+		return r;
+	if (before && before->listed_ms > 0 && clock_ms() - before->listed_ms < CLONES_MS) {
+		l->clones = before->clones;
+		before->clones = (struct engine_clones){ 0 };
+		l->listed_ms = before->listed_ms;
+		return 0;
+	}
+	l->listed_ms = clock_ms();
+	return engine_clone_list_running(e, &l->clones, err);
 }
 
 static int take_look(struct engine *e, struct look *before, struct look *l, struct err *err)
@@ -88,23 +106,16 @@ static int take_look(struct engine *e, struct look *before, struct look *l, stru
 
 	if (r >= 0)
 		r = engine_runs(e, &options, &l->runs, err);
-	if (r >= 0 && l->metrics.up && l->runs.n > 0)
-		r = engine_questions(e, &l->questions, err);
-	/*
-	 * To know what a clone has of its own it is stored first, so that is asked seldom.  A daemon that
-	 * does not run is not started by looking.
-	 */
-	if (r >= 0 && before && now_ms() - before->listed_ms < CLONES_MS) {
-		l->clones = before->clones;
-		before->clones = (struct engine_clones){ 0 };
-		l->listed_ms = before->listed_ms;
-	} else if (r >= 0 && l->metrics.up) {
-		r = engine_clone_list(e, true, &l->clones, err);
-		l->listed_ms = now_ms();
+	if (r >= 0 && l->metrics.up)
+		r = ask_more(e, before, l, err);
+	if (has_gone(r)) {
+		look_done(l);
+		*l = (struct look){ 0 };
+		r = engine_runs(e, &options, &l->runs, err);
 	}
 	if (r < 0)
 		return r;
-	l->at_ms = now_ms();
+	l->at_ms = clock_ms();
 	l->uses = calloc(l->runs.n + 1, sizeof(*l->uses));
 	if (!l->uses)
 		return err_nomem(err);
@@ -369,7 +380,8 @@ static void print_head(const struct invocation *inv, const struct pair *p)
 	char dirty[SIZE_TEXT_MAX], disk[SIZE_TEXT_MAX];
 
 	if (!m->up) {
-		fputs("the daemon does not run\n", inv->out);
+		fputs("the daemon does not run: the next command that needs it starts it\n",
+		      inv->out);
 		return;
 	}
 	fprintf(inv->out,
@@ -486,11 +498,11 @@ static bool rest(const struct terminal *t, int signals, uint64_t ms)
 		{ .fd = signals, .events = POLLIN },
 		{ .fd = t->is ? STDIN_FILENO : -1, .events = POLLIN },
 	};
-	const uint64_t until = now_ms() + ms;
+	const uint64_t until = clock_ms() + ms;
 	char key;
 
 	for (;;) {
-		const uint64_t now = now_ms();
+		const uint64_t now = clock_ms();
 
 		if (now >= until)
 			return false;
@@ -561,7 +573,8 @@ const struct command cmd_top = {
 	    "Shows all projects in the store: runs with processors, memory, writes and the time that is\n"
 	    "left; clones with their own bytes, requests, reads and writes per second, and how many\n"
 	    "requests wait just now (WAIT); requests by kind. On a terminal the page is drawn anew until\n"
-	    "q or ^C. Into a pipe, and with --json, each new page follows the last. Starts no daemon.\n",
+	    "q or ^C. Into a pipe, and with --json, each new page follows the last. Starts no daemon; if\n"
+	    "it stops, the page says so and goes on.\n",
 	.examples = "top\ntop --every 500ms\ntop --json -n 2\n",
 	.run = top_run,
 };

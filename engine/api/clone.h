@@ -163,6 +163,10 @@ bool engine_owns_clone(struct engine *e, const char *name, uint64_t owner);
 NODISCARD int engine_clone_list(struct engine *e, bool all, struct engine_clones *ret,
 				struct err *err);
 
+/* All of them, without starting a daemon: -ESRCH, without a sentence, if none runs. */
+NODISCARD int engine_clone_list_running(struct engine *e, struct engine_clones *ret,
+					struct err *err);
+
 /* Of a project. */
 struct engine_overview {
 	char *path;                  /* owned */

@@ -64,7 +64,8 @@ int engine_announce(struct engine *e, const char *from, uint64_t count,
 	return r < 0 ? r : ask_take(&a, answer, &wire_announced, ret, err);
 }
 
-int engine_clone_list(struct engine *e, bool all, struct engine_clones *ret, struct err *err)
+static int ask_for_list(struct engine *e, enum ask_start start, bool all, struct engine_clones *ret,
+			struct err *err)
 {
 	CLEANUP(ask_done) struct ask a;
 	struct json answer;
@@ -72,14 +73,24 @@ int engine_clone_list(struct engine *e, bool all, struct engine_clones *ret, str
 
 	ask_begin(&a, e, VERB_LIST);
 	json_set_bool(a.options, "all", all);
-	r = ask_daemon(&a, e, ASK_STORE, NULL, &answer, err);
+	r = ask_daemon(&a, e, start, NULL, &answer, err);
+	return r < 0 ? r : ask_take(&a, answer, &wire_clones, ret, err);
+}
+
+int engine_clone_list(struct engine *e, bool all, struct engine_clones *ret, struct err *err)
+{
+	int r = ask_for_list(e, ASK_STORE, all, ret, err);
+
 	if (r == -ENOENT && all) {
 		*ret = (struct engine_clones){ 0 };
 		return 0;
 	}
-	if (r == -ENOENT)
-		return engine_no_project(e, err);
-	return r < 0 ? r : ask_take(&a, answer, &wire_clones, ret, err);
+	return r == -ENOENT ? engine_no_project(e, err) : r;
+}
+
+int engine_clone_list_running(struct engine *e, struct engine_clones *ret, struct err *err)
+{
+	return ask_for_list(e, ASK_RUNNING, true, ret, err);
 }
 
 /* Fields shared with `list`, then those only `status` sends. */

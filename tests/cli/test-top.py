@@ -5,8 +5,10 @@ import os
 import pty
 import re
 import select
+import socket
 import subprocess
 import sys
+import threading
 
 from snaptest import SNAP, main, needs_fuse, test
 
@@ -120,15 +122,100 @@ def a_run_is_there_while_it_runs(w):
 
 
 @test
-def on_a_terminal_a_key_ends_it_and_leaves_the_terminal_as_it_was(w):
+def a_daemon_that_stops_and_comes_back_is_followed(w):
+    needs_fuse()
+    w.take()
+    w.ok("clone", "-n", "try")
+    with Top(w) as top:
+        for stop in (lambda: w.ok("stop"), w.kill_daemon):
+            look = top.until(lambda look: look["up"])
+            assert [c["clone"] for c in look["clones"]] == ["try"], look
+            stop()
+            look = top.until(lambda look: not look["up"])
+            assert look["clones"] == [] and look["operations"] == [] and w.daemons() == [], look
+            w.ok("start")
+        top.until(lambda look: look["up"])
+
+
+class Between:
+    """In the place of the daemon's socket: passes all on, and kills the daemon when it is asked `word`, or has
+    answered that."""
+
+    def __init__(self, w, word, answered):
+        self.w, self.word, self.answered = w, f'"ask":"{word}"'.encode(), answered
+        self.at = w.store / "run" / "cowfsd.sock"
+        self.behind = self.at.with_name("behind.sock")
+        self.at.rename(self.behind)
+        self.listener = socket.socket(socket.AF_UNIX)
+        self.listener.bind(str(self.at))
+        self.listener.listen()
+        self.thread = threading.Thread(target=self.run, daemon=True)
+        self.thread.start()
+
+    def kill(self):
+        self.listener.close()
+        self.at.unlink()
+        self.w.kill_daemon()
+
+    def run(self):
+        while self.listener.fileno() >= 0:
+            client, _ = self.listener.accept()
+            with client, socket.socket(socket.AF_UNIX) as daemon:
+                daemon.connect(str(self.behind))
+                self.carry(client, daemon)
+
+    def carry(self, client, daemon):
+        asked = False
+        while True:
+            for one in select.select([client, daemon], [], [])[0]:
+                data = one.recv(1 << 20)
+                asked |= one is client and self.word in data
+                if asked and (not self.answered or (one is daemon and b'"answer"' in data)):
+                    if self.answered:
+                        client.sendall(data)
+                    return self.kill()
+                if not data:
+                    return None
+                (daemon if one is client else client).sendall(data)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.thread.join(30)
+
+
+@test
+def one_that_goes_between_two_questions_or_at_one_is_neither_an_error_nor_started_again(w):
+    needs_fuse()
+    w.take()
+    for word, answered in (("metrics", True), ("list", False)):
+        w.ok("clone", "-n", word)
+        with Between(w, word, answered):
+            first, second = looks(w, "-n", "2", "--every", "100ms")
+        for look in (first, second):
+            assert not look["up"] and look["clones"] == [], look
+        assert w.daemons() == [], "it was started by looking"
+    w.ok("start")
+    w.stop()
+
+
+@test
+def on_a_terminal_it_says_that_the_daemon_stopped_and_a_key_ends_it(w):
     w.take()
     master, slave = pty.openpty()
     before = subprocess.run(["stty", "-g"], stdin=slave, stdout=subprocess.PIPE, check=True).stdout
-    process = subprocess.Popen([SNAP, "top", "--every", "1h"], cwd=w.project, env=w.env, stdin=slave, stdout=slave, stderr=slave)
+    process = subprocess.Popen([SNAP, "top", "--every", "200ms"], cwd=w.project, env=w.env, stdin=slave, stdout=slave, stderr=slave)
     said = b""
     while b"q ends" not in said:
         assert select.select([master], [], [], 60)[0], said
         said += os.read(master, 65536)
+    assert b" clones, " in said, said
+    w.ok("stop")
+    while b"the daemon does not run: " not in said:
+        assert select.select([master], [], [], 60)[0], said
+        said += os.read(master, 65536)
+    assert process.poll() is None, said
     os.write(master, b"xq")
     assert process.wait(30) == 0
     assert subprocess.run(["stty", "-g"], stdin=slave, stdout=subprocess.PIPE, check=True).stdout == before
