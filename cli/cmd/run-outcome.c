@@ -62,11 +62,15 @@ static bool is_private(const char *path)
 	       path_is_below(path, "/home") || path_is_below(path, "/root");
 }
 
-static bool is_given(const struct opt_list *given, const char *path)
+/* `given` as it was typed, `here`. */
+static bool is_given(const struct opt_list *given, const char *here, const char *path)
 {
-	for (size_t i = 0; i < given->n; i++)
-		if (path_is_below(path, given->items[i]))
+	for (size_t i = 0; i < given->n; i++) {
+		AUTO_FREE char *dir = path_clean(here, given->items[i]);
+
+		if (dir && path_is_below(path, dir))
 			return true;
+	}
 	return false;
 }
 
@@ -74,15 +78,17 @@ static bool is_given(const struct opt_list *given, const char *path)
 static void tell_unseen(const struct invocation *inv, const struct engine_run *run)
 {
 	const struct run_args *args = inv->args;
+	AUTO_FREE char *cwd = getcwd(NULL, 0);
+	AUTO_FREE char *here = cwd ? path_clean(cwd, inv->dir ? inv->dir : ".") : NULL;
 
-	for (size_t i = 0; run->exit_code != 0 && i < run->argv.n; i++) {
+	for (size_t i = 0; here && run->exit_code != 0 && i < run->argv.n; i++) {
 		const char *word = run->argv.list[i];
 		AUTO_FREE char *path = i == 0 && run->exit_code == 127 ? find_program(word)
 				       : *word == '/' && access(word, F_OK) == 0 ? strdup(word)
 										 : NULL;
 
 		if (!path || !is_private(path) || path_is_below(path, run->project) ||
-		    is_given(&args->ro, path) || is_given(&args->rw, path))
+		    is_given(&args->ro, here, path) || is_given(&args->rw, here, path))
 			continue;
 		log_warn("'%s' exists here but is not visible in the run", path);
 		fprintf(stderr, "hint: --ro %s\n", path);

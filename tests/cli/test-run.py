@@ -241,6 +241,10 @@ def what_exists_here_and_not_inside_is_told(w):
         assert w.snap("run", *last[1].split()[1:], "--", *words).ends(0).out == b"ran\n"
     result = w.snap("run", "--", "/no/such").ends(127)
     assert b"hint" not in result.err, str(result)
+    # What was given by a name from here is visible.
+    script.write_text("#!/bin/sh\nexit 5\n")
+    result = w.snap("run", "--ro", os.path.relpath(script, w.project), "--", str(script)).ends(5)
+    assert b"visible" not in result.err, str(result)
 
 
 @live_test
