@@ -183,6 +183,24 @@ def what_was_installed_can_be_taken_away_whole(w: World):
 
 
 @test
+def what_quickstart_installed_can_be_taken_away_too(w: World):
+    build, share = w.top / "build", w.top / "share"
+    (build / "meson-logs").mkdir(parents=True)
+    env = {**w.env, "INSTALLED": str(build / "quickstart.txt")}
+    subprocess.run([SOURCE / "tools/lib/install-shared", BUILD, share, "snap"], env=env, check=True)
+    theirs = share / "man" / "man1" / "snap-run.1"
+    theirs.unlink()
+    theirs.write_text("another program's")
+    status, said = uninstall(build)
+    assert status == 0 and "Deleted: " in said, said
+    assert [p for p in share.rglob("*") if not p.is_dir()] == [theirs]
+    status, said = uninstall(build)
+    assert status == 0 and "nothing was installed" in said, said
+    script = (SOURCE / "tools" / "quickstart").read_text()
+    assert script.count('>>"$INSTALLED"') == 2, "the program and its short name are listed, too"
+
+
+@test
 def a_short_name_that_leads_elsewhere_by_now_stays(w: World):
     prefix = install(w)
     (prefix / "bin" / "snap").unlink()
