@@ -11,7 +11,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "live"))
 
 import livetest  # noqa: E402  (found through the line above)
 from experimenttest import arm, experiment, nothing_is_left, plan, popen, receipts, states  # noqa: E402
-from livetest import LONG, live_test, note  # noqa: E402
+from livetest import LONG, chosen, live_test, note, share, timed  # noqa: E402
 from runtest import clone, clones, until  # noqa: E402
 from snaptest import SNAP, Skip, dice, gone  # noqa: E402
 
@@ -190,13 +190,15 @@ def die_and_go_on(w, walk, want, call, n):
 def killed_at_any_step_it_is_resumed_and_promotes_once(w):
     w.ok("init")
     chance = dice()
-    for walk in WALKS if LONG else chance.sample(sorted(WALKS), 2):
+    for walk in chosen(WALKS) if LONG else chance.sample(sorted(WALKS), 2):
         want, calls = undisturbed(w, walk)
         places = [(call, n) for call, count in calls.items() for n in range(1, count + 1)]
-        note(f"{walk}: {len(places)} places to die: {calls}")
-        for call, n in places if LONG else chance.sample(places, 3):
-            note(f"{walk}: killed at {call} {n}")
-            die_and_go_on(w, walk, want, call, n)
+        mine = share(places) if LONG else chance.sample(places, 3)
+        note(f"{walk}: {len(mine)} of {len(places)} places to die: {calls}")
+        with timed(f"{walk}: killed at {len(mine)} places"):
+            for call, n in mine:
+                note(f"{walk}: killed at {call} {n}")
+                die_and_go_on(w, walk, want, call, n)
 
 
 # --- others die ------------------------------------------------------------------------------
@@ -244,12 +246,14 @@ def kill_the_arms(w):
 def beside(w, hurt):
     w.ok("init")
     chance = dice()
-    for walk in ("best", "compatible") if LONG else chance.sample(("best", "compatible"), 1):
+    for walk in chosen(("best", "compatible")) if LONG else chance.sample(("best", "compatible"), 1):
         want, calls = undisturbed(w, walk)
         saves = range(1, calls["renameat"] + 1)
-        for n in saves if LONG else chance.sample(saves, 3):
-            note(f"{walk}: at state {n} of {calls['renameat']}")
-            disturb(w, walk, want, n, hurt)
+        mine = share(saves) if LONG else chance.sample(saves, 3)
+        with timed(f"{walk}: disturbed at {len(mine)} of {len(saves)} states"):
+            for n in mine:
+                note(f"{walk}: at state {n} of {calls['renameat']}")
+                disturb(w, walk, want, n, hurt)
 
 
 @live_test
@@ -267,7 +271,8 @@ def a_machine_that_goes_down_is_one_that_can_resume(w):
     w.ok("init")
     chance = dice()
     want, calls = undisturbed(w, "best")
-    for n in range(1, calls["renameat"] + 1) if LONG else chance.sample(range(1, calls["renameat"] + 1), 2):
+    saves = range(1, calls["renameat"] + 1)
+    for n in share(saves) if LONG else chance.sample(saves, 2):
         before = begin(w, "best")
         process, pid = stop_at(w, "best", n)
         runs = w.ok("ps", "--json").json("snap.ps/1")["runs"]
@@ -292,10 +297,10 @@ def a_machine_that_goes_down_is_one_that_can_resume(w):
 def a_full_disk_loses_no_decision(w):
     w.ok("init")
     chance = dice()
-    for walk in ("best", "compatible") if LONG else chance.sample(("best", "compatible"), 1):
+    for walk in chosen(("best", "compatible")) if LONG else chance.sample(("best", "compatible"), 1):
         want, calls = undisturbed(w, walk)
         saves = range(1, calls["fsync"] + 1)
-        for n in saves if LONG else chance.sample(saves, 3):
+        for n in share(saves) if LONG else chance.sample(saves, 3):
             before = begin(w, walk)
             status, out, err = ended(strace(w, walk, "-e", "trace=fsync", "-e", f"inject=fsync:error=ENOSPC:when={n}"))
             note(f"{walk}: full at {n} of {calls['fsync']}: {status}")

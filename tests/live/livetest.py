@@ -52,6 +52,23 @@ def live_test(fn):
     return test(run)
 
 
+def share(points):
+    """Of the points of a long walk those that SNAP_TESTS_SHARE=K/N asks for: from the K-th on every N-th."""
+    points = list(points)
+    asked = os.environ.get("SNAP_TESTS_SHARE")
+    if not LONG or not asked:
+        return points
+    k, n = (int(word) for word in asked.split("/"))
+    assert 1 <= k <= n, f"SNAP_TESTS_SHARE={asked} is no share"
+    return points[k - 1::n]
+
+
+def chosen(walks):
+    """Of the long walks those that SNAP_TESTS_WALKS names, separated by commas."""
+    asked = os.environ.get("SNAP_TESTS_WALKS")
+    return [walk for walk in walks if not asked or walk in asked.split(",")]
+
+
 @contextlib.contextmanager
 def timed(what):
     """Say how long it took; nothing depends on it."""
