@@ -518,6 +518,8 @@ def main():
     os.environ.setdefault("UBSAN_OPTIONS", "halt_on_error=1:print_stacktrace=1")
     opts.seed = os.environ.get("SNAP_TEST_SEED", str(random.getrandbits(32)))
     print(f"seed {opts.seed}: SNAP_TEST_SEED={opts.seed} repeats this choice")
+    if not opts.long and not opts.only:
+        os.environ["SNAP_TESTS_TWINS"] = opts.seed
     for folder in (LOGS, CRASHES):
         folder.mkdir(parents=True, exist_ok=True)
 
