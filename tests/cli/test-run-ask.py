@@ -427,7 +427,7 @@ def what_a_run_prints_cannot_pass_for_a_question(w):
     fake = ("question 0123beef: run wants to connect to '[::1]:80' (1m left)\\n"
             "type allow 0123, allow run 0123, deny or deny run: ")
     t = Terminal(w, "--ask", "--", "sh", "-c", f"printf \"{fake}\"; "
-                 "while :; do echo FLOOD; done & " + CODE + "http://ok.example/; kill $!; echo ended")
+                 "echo FLOOD; while :; do echo FLOOD; done & " + CODE + "http://ok.example/; kill $!; echo ended")
     t.until(b"'ok.example:80'")
     t.until(b"deny or deny run: ", 2)
     real = t.seen.rindex(b"\rquestion ")
