@@ -11,13 +11,16 @@ from types import SimpleNamespace
 
 from snaptest import SNAP, World, main, needs_fuse, test
 
-BENCH = Path(__file__).resolve().parents[2] / "tools" / "bench"
+ROOT = Path(__file__).resolve().parents[2]
+BENCH = ROOT / "tools" / "bench"
 sys.path.insert(0, str(BENCH))
 import plot  # noqa: E402
 import rounds  # noqa: E402
 from curve import Curve  # noqa: E402
 from report import Report  # noqa: E402
 from row import OURS, Row, at_least, at_most  # noqa: E402
+
+from benches import GROUPS  # noqa: E402
 
 
 def row_with(values, *targets, rate=False):
@@ -30,6 +33,16 @@ def row_with(values, *targets, rate=False):
 
 def verdicts(row):
     return [row.judge(target)["verdict"] for target in row.targets]
+
+
+@test
+def the_documentation_lists_every_group(w: World):
+    text = (ROOT / "docs" / "dev" / "benchmarks.md").read_text()
+    listed = [line for line in text.splitlines() if line.startswith("| `")]
+    for name, group in GROUPS.items():
+        rows = [line for line in listed if line.startswith(f"| `{name}` |")]
+        assert len(rows) == 1, f"the table of groups has {len(rows)} rows for {name}"
+        assert group.named == ("only if it is named" in rows[0]), rows[0]
 
 
 @test

@@ -22,12 +22,13 @@ packages_names() {
 		;;
 	test) echo libcmocka-dev python3 python3-jsonschema sqlite3 acl git curl openssl iproute2 clang 'clang-format-14|clang-format' ;;
 	fuzz) echo clang ;; # and its runtime, see packages_fuzzer_runtime
-	# mkfs.ext4 makes the disk that all contestants share; the others are contestants.
-	bench) echo python3 zstd git e2fsprogs btrfs-progs xfsprogs fuse-overlayfs bindfs bubblewrap restic borgbackup ;;
+	# mkfs.ext4 makes the disk that all contestants share; the others are contestants. The group
+	# `remote` also takes docker-registry, nats-server and sshd, which are among the servers.
+	bench) echo python3 zstd git curl e2fsprogs btrfs-progs xfsprogs fuse-overlayfs bindfs bubblewrap restic borgbackup casync rsync openssh-client ;;
 	# What tests/programs runs on a clone, what tests/cli asks for an opinion; a test
 	# is skipped where its program is missing.
 	programs) echo fio stress-ng git sqlite3 rsync tar attr acl age openssh-client e2fsprogs zsh fish mandoc apache2-utils skopeo libarchive-tools umoci uidmap debootstrap rpm strace procps awscli ;;
-	# The servers of tests/remote, and promtool. Debian starts servers at once and at every boot.
+	# The servers of tests/remote and of tools/bench/run remote, and promtool. Debian starts servers at once and at every boot.
 	servers) echo docker-registry openssh-server nats-server prometheus slurmctld slurmd slurm-client munge ;;
 	esac
 }
@@ -38,7 +39,7 @@ packages_commands() {
 	build) echo gcc meson ninja pkg-config fusermount3 scdoc python3 ;;
 	test) echo python3 setfacl git curl openssl ip clang ;;
 	fuzz) echo clang ;;
-	bench) echo python3 zstd git mkfs.ext4 mkfs.btrfs mkfs.xfs fuse-overlayfs bindfs bwrap restic borg ;;
+	bench) echo python3 zstd git curl mkfs.ext4 mkfs.btrfs mkfs.xfs fuse-overlayfs bindfs bwrap restic borg casync rsync ssh-keygen ;;
 	programs) echo fio stress-ng git sqlite3 rsync tar setfattr setfacl age ssh-keygen mke2fs zsh fish mandoc htpasswd skopeo bsdtar umoci newuidmap debootstrap rpmbuild strace pkill aws ;;
 	servers) echo docker-registry sshd nats-server promtool slurmctld slurmd sbatch munged ;;
 	esac

@@ -1,7 +1,7 @@
 """What is measured: groups of parts, each part a function that adds its rows to a session."""
 
 from benches import (agents, experiment, first_clone, fs_large, fs_read, fs_write, git, growth, neighbour, remote, root, runs,
-                     see, states, store, tickets, watch)
+                     scaling, see, states, store, tickets, watch)
 from place import BARE, BINDFS, EXT4, FUSE_OVERLAY, OVERLAY
 
 
@@ -32,8 +32,8 @@ GROUPS = {
     "history": Group("Histories", see.BLAME, named=True),
     "mcp": Group("Agents", agents.PARTS),
     "watch": Group("Watch", watch.PARTS, named=True),
-    "remote": Group("Other machines", {**remote.PARTS, **tickets.PARTS}, [remote.TAR, remote.RSYNC, tickets.SSH],
-                    named=True),
+    "remote": Group("Other machines", {**remote.PARTS, **tickets.PARTS, **scaling.PARTS},
+                    [remote.TAR, remote.RSYNC, remote.RESTIC, remote.CASYNC, tickets.SSH, scaling.XARGS], named=True),
     "root": Group("Root clones", root.PARTS, [root.CHROOT, root.COPY], named=True),
     "growth": Group("Growth", growth.PARTS),
     "neighbour": Group("A hostile neighbour", neighbour.PARTS, [neighbour.HONEST],

@@ -181,7 +181,7 @@ def neighbour(session):
     make_clones(session, project, "victim", HONEST_CLONE, HOSTILE_CLONE)
     build = [session.snapcow, "run", "victim", "--", "sh", "build", "out"]
     env = session.store.env
-    plain = Plain(session, project)
+    plain = session.once("plain neighbours", lambda: Plain(session, project))
     run(*build, cwd=project, env=env)
     time.sleep(6)
     before = footprint(session, project)
@@ -259,7 +259,7 @@ def latency(session):
     seconds = QUICK_LATENCY if session.opts.quick else LATENCY_SECONDS
     project = session.once("neighbours", lambda: make_project(session))
     make_clones(session, project, "victim", HONEST_CLONE, HOSTILE_CLONE)
-    plain = Plain(session, project)
+    plain = session.once("plain neighbours", lambda: Plain(session, project))
     path = session.store.path / "clones" / "victim"
     rows = {}
     for kind in KINDS:

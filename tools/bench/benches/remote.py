@@ -1,202 +1,267 @@
-"""A tree to another machine and back, through a directory, against tar | zstd -1, rsync and restic.
+"""A tree to another machine and back, through a registry on loopback, against programs that carry trees.
 
-Both ends lie on one disk. The tree was captured before: what is timed is the transfer alone, as a
-person waits for it. tar's archive is synced, as our packs are. rsync runs by itself from directory
-to directory, and through its daemon on loopback; restic has its repository in a directory, with the
-compression that is nearest to ours.
+All ends lie on one disk. snap and tar | zstd -1 share one docker-registry: tar's stream is a blob that
+curl sends and fetches. rsync goes through sshd on loopback; restic and casync have their repositories
+in directories, without a server. 'snap to a directory' is the same with a `dir:` remote. The tree
+was captured before its first push, so a whole command is timed that does nothing but transfer. In the
+round to warm up, what arrived is compared with what was sent.
 """
 
 import os
 import shutil
-import socket
-import subprocess
 import time
+from pathlib import Path
 
 import trees
 from arena import Store, run, timed
+from carriers import CASYNC, DESYNC, RESTIC, RSYNC, TAR, Casync, Restic, Rsync, Tar
 from row import OURS, at_most
+from servers import Registry, Sshd, missing
 
 CHANGED = 10  # files
-TAR, RSYNC, RSYNC_NET, RESTIC = "tar, zstd -1", "rsync -a", "rsync -a, loopback", "restic"
+OURS_DIR, OURS_CLONE = "snap to a directory", "snap from a clone"
 
 
-def shell(line, **words):
-    run("sh", "-ec", line.format(**words))
+def is_same(tree, copy):
+    run("diff", "-r", "--no-dereference", "-q", tree, copy)
 
 
-class Restic:
-    """A repository in a directory."""
+class Place:
+    """A remote of snap: a repository of a registry, or without one a directory."""
 
-    def __init__(self, path):
-        self.path = path
-        self.env = {**os.environ, "RESTIC_REPOSITORY": str(path), "RESTIC_PASSWORD": "bench",
-                    "RESTIC_CACHE_DIR": f"{path}-cache"}
-        self.run("init")
-
-    def run(self, *words, cwd=None):
-        run("restic", "-q", "--compression", "auto", *words, cwd=cwd, env=self.env)
-
-    def timed(self, *words, cwd=None):
-        return timed(lambda: self.run(*words, cwd=cwd))
+    def __init__(self, top, nick, registry=None):
+        self.nick, self.registry, self.depot = nick, registry, top / "depot"
+        self.address = registry.address(f"bench/{nick}") if registry else f"dir:{self.depot}"
+        self.main = f"{self.address}:main"
 
     def size(self):
-        return sum(f.stat().st_size for f in self.path.rglob("*") if f.is_file())
+        if self.registry:
+            return self.registry.size()
+        return sum(f.stat().st_size for f in (self.depot / "blobs" / "sha256").iterdir())
+
+    def wipe(self):
+        if self.registry:
+            self.registry.wipe()
+        shutil.rmtree(self.depot, ignore_errors=True)
+
+
+class Elsewhere:
+    """Another machine: a store of its own, and a project in it with nothing inside."""
+
+    def __init__(self, session, top, name):
+        self.project = top / f"project-{name}"
+        self.project.mkdir()
+        self.store = Store(session.arena, session.snapcow, (top / f"store-{name}").relative_to(session.arena.path))
+
+    def snap(self, *words):
+        return self.store.snap(*words, cwd=self.project)
+
+    def timed(self, *words):
+        return self.store.timed(*words, cwd=self.project)
 
     def end(self):
-        for path in (self.path, f"{self.path}-cache"):
+        self.store.end()
+        for path in (self.store.path, self.project):
             shutil.rmtree(path, ignore_errors=True)
 
 
-class RsyncDaemon:
-    """rsync's own server on loopback, for one directory."""
+def registry_of(session, rows=()):
+    """The one that all share, or None: then these rows have nothing of ours."""
+    why = missing(Registry.name)
+    if why:
+        for row in rows:
+            row.skip(why)
+        return None
+    return session.once("registry", lambda: Registry(session.arena, session.arena.path / "registry"))
 
-    def __init__(self, top, target):
-        target.mkdir()
-        config = top / "rsyncd.conf"
-        config.write_text(f"use chroot = no\nuid = {os.getuid()}\ngid = {os.getgid()}\n"
-                          f"[copy]\npath = {target}\nread only = no\n")
-        with socket.socket() as s:
-            s.bind(("127.0.0.1", 0))
-            self.port = s.getsockname()[1]
-        self.process = subprocess.Popen(["rsync", "--daemon", "--no-detach", f"--config={config}",
-                                         "--address=127.0.0.1", f"--port={self.port}"],
-                                        stdin=subprocess.DEVNULL)
-        self.url = f"rsync://127.0.0.1:{self.port}/copy/"
-        for _ in range(100):
-            with socket.socket() as s:
-                if s.connect_ex(("127.0.0.1", self.port)) == 0:
-                    return
-            time.sleep(0.05)
 
-    def end(self):
-        self.process.terminate()
-        self.process.wait()
+def carriers_of(session, top):
+    """Those that are installed; why the others are not there is said below the table."""
+    session.skipped[DESYNC] = "Debian has no package of it, and casync has the same format"
+    found = []
+    for kind in (Tar, Rsync, Restic, Casync):
+        why = kind.missing()
+        if why:
+            session.skipped[kind.name] = why
+            continue
+        more = []
+        if kind is Tar:
+            more = [registry_of(session)]
+        elif kind is Rsync:
+            more = [session.once("sshd", lambda: Sshd(session.arena, session.arena.path / "sshd"))]
+        found.append(kind(top / kind.name.split(",", maxsplit=1)[0], *more))
+    return found
+
+
+class First:
+    """All of the tree, to a place that has nothing."""
+
+    def __init__(self, session, top):
+        self.session, self.top, self.source = session, top, session.tree()
+        self.there = session.row("first push of the tree", "ms", at_most(1.2, TAR))
+        self.back = session.row("first fetch of the tree, into a store", "ms", at_most(1.2, TAR))
+        self.files = session.row("first pull of the tree, into a directory", "ms", at_most(1.2, TAR))
+        self.sent = session.row("bytes of a first push", "MiB", at_most(1.0, TAR))
+        self.look = session.row("`clone REMOTE/NAME` until `ls` works", "ms", at_most(300))
+        self.rest = session.row("the rest of it, in the background", "ms")
+        self.rows = [self.there, self.back, self.files, self.sent, self.look, self.rest]
+        for row in (self.back, self.files):
+            row.notes.append("the others write a directory")
+
+    def peer(self, carrier):
+        def turn(number):
+            name, got = carrier.name, self.top / "got"
+            carrier.wipe()
+            os.sync()
+            self.there.add(name, timed(lambda: carrier.send(self.source)))
+            if carrier.size() is not None:
+                self.sent.add(name, carrier.size() / 2**20)
+            os.sync()
+            took = timed(lambda: carrier.fetch(got))
+            self.back.add(name, took)
+            self.files.add(name, took)
+            if number == 0:
+                is_same(self.source, got)
+            shutil.rmtree(got)
+            carrier.wipe()
+        return turn
+
+    def ours(self, name, place):
+        store = self.session.store
+        store.snap("remote", "add", place.nick, place.address, cwd=self.source)
+
+        def turn(number):
+            place.wipe()
+            shutil.rmtree(store.path / "remote", ignore_errors=True)  # nothing is known of it
+            os.sync()
+            self.there.add(name, store.timed("push", "@", place.main, cwd=self.source))
+            self.sent.add(name, place.size() / 2**20)
+            for act in (self.fetch, self.pull, self.clone):
+                other = Elsewhere(self.session, self.top, number)
+                os.sync()
+                act(name, place, other, number)
+                other.end()
+            place.wipe()
+        return turn
+
+    def fetch(self, name, place, other, _):
+        self.back.add(name, other.timed("fetch", place.main))
+
+    def pull(self, name, place, other, number):
+        self.files.add(name, other.timed("pull", place.main))
+        if number == 0:
+            is_same(self.source, other.project)
+
+    def clone(self, name, place, other, number):
+        start = time.monotonic()
+        clone = other.snap("clone", f"{place.nick}/main", "look")
+        run("ls", "-l", clone["path"])
+        self.look.add(name, (time.monotonic() - start) * 1000)
+        self.rest.add(name, other.timed("gc"))  # waits until everything has arrived
+        if number == 0:
+            is_same(self.source, clone["path"])
+        if not clone["fetching"]:
+            self.look.notes.append("the snapshot is so small that `clone` fetched all of it")
 
 
 def first(session):
-    """All of it, to a place that has nothing."""
-    source, store = session.tree(), session.store
-    trees.warm(source)
-    there = session.row("first push of the tree", "ms", at_most(1.2, TAR))
-    back = session.row("first fetch of the tree", "ms", at_most(1.2, TAR))
-    sent = session.row("bytes of a first push", "MiB", at_most(1.0, TAR))
-    look = session.row("clone of a remote's snapshot until `ls` works", "ms", at_most(300))
-    rest = session.row("the rest of it, in the background", "ms")
-    if not shutil.which("zstd"):
-        there.skip("zstd is not installed", TAR)
-        return
     top = session.arena.fresh_dir("remote")
-    store.snap("snapshot", cwd=source)
-
-    def tar(number):
-        archive, target = top / f"{number}.tar.zst", top / f"tar-{number}"
-        os.sync()
-        there.add(TAR, timed(lambda: shell("tar -C '{s}' -cf - . | zstd -q -1 -o '{a}'; sync '{a}'",
-                                           s=source, a=archive)))
-        sent.add(TAR, archive.stat().st_size / 2**20)
-        target.mkdir()
-        os.sync()
-        back.add(TAR, timed(lambda: shell("zstd -q -dc '{a}' | tar -C '{t}' -xf -", a=archive, t=target)))
-        shutil.rmtree(target)
-        archive.unlink()
-
-    def ours(number):
-        depot = top / f"depot-{number}"
-        shutil.rmtree(store.path / "remote", ignore_errors=True)  # nothing is known of it
-        os.sync()
-        there.add(OURS, store.timed("push", "@", f"dir:{depot}:main", cwd=source))
-        sent.add(OURS, sum(f.stat().st_size for f in (depot / "blobs" / "sha256").iterdir()) / 2**20)
-        other = Store(session.arena, session.snapcow, f"remote/store-{number}")
-        project = top / f"project-{number}"
-        project.mkdir()
-        os.sync()
-        back.add(OURS, other.timed("fetch", f"dir:{depot}:main", cwd=project))
-        other.end()
-        shutil.rmtree(other.path)
-        os.sync()
-        look.add(OURS, timed(lambda: list_elsewhere(other, project, depot)))
-        rest.add(OURS, timed(lambda: other.snap("gc", cwd=project)))  # waits for the end
-        other.end()
-        for path in (other.path, depot, project):
-            shutil.rmtree(path, ignore_errors=True)
-
-    def list_elsewhere(other, project, depot):
-        clone = other.snap("clone", "--lazy", f"dir:{depot}:main", "look", cwd=project)
-        run("ls", "-l", clone["path"])
-
-    def restic(number):
-        repo, target = Restic(top / f"restic-{number}"), top / f"restored-{number}"
-        os.sync()
-        there.add(RESTIC, repo.timed("backup", ".", cwd=source))
-        sent.add(RESTIC, repo.size() / 2**20)
-        os.sync()
-        back.add(RESTIC, repo.timed("restore", "latest", "--target", str(target)))
-        shutil.rmtree(target)
-        repo.end()
-    acts = {TAR: tar, OURS: ours}
-    if shutil.which("restic"):
-        acts[RESTIC] = restic
-    else:
-        there.skip("restic is not installed", RESTIC)
-    session.rounds("first transfer", acts, [there, back, sent, look, rest])
+    part = First(session, top)
+    trees.warm(part.source)
+    session.store.snap("snapshot", cwd=part.source)
+    acts = {carrier.name: part.peer(carrier) for carrier in carriers_of(session, top)}
+    registry = registry_of(session, part.rows)
+    if registry:
+        acts[OURS] = part.ours(OURS, Place(top, "first", registry))
+    acts[OURS_DIR] = part.ours(OURS_DIR, Place(top, "first-dir"))
+    session.rounds("first transfer", acts, part.rows)
     shutil.rmtree(top, ignore_errors=True)
 
 
+class Again:
+    """A few files changed since the last time, in a directory that all of them send."""
+
+    def __init__(self, session, top):
+        self.session, self.top, self.work = session, top, top / "work"
+        run("cp", "-a", session.tree(), self.work)
+        trees.warm(self.work)
+        session.store.snap("init", cwd=self.work)
+        self.files = trees.some_files(self.work, CHANGED)
+        what = f"with {CHANGED} changed files in {session.opts.entries:,}"
+        self.pulled = session.row(f"push and pull {what}", "ms", at_most(0.2, RSYNC))
+        self.fetched = session.row(f"push and fetch {what}", "ms", at_most(0.2, RSYNC))
+        self.pushed = session.row(f"push alone {what}", "ms")
+        self.rows = [self.pulled, self.fetched, self.pushed]
+        self.pulled.notes.append(f"'{OURS_CLONE}' pushes a clone; all others, a plain directory")
+
+    def ours(self, name, place, clone=None):
+        """Two machines, one that fetches and one that pulls."""
+        store = self.session.store
+        work, state = (clone, clone.name) if clone else (self.work, ".")
+        one, two = (Elsewhere(self.session, self.top, self.session.number("again")) for _ in range(2))
+        store.snap("push", state, place.main, cwd=self.work)
+        one.snap("fetch", place.main)
+        two.snap("pull", place.main)
+
+        def turn(number):
+            trees.write_some(work, self.files, f"{name} {number}")
+            push = store.timed("push", state, place.main, cwd=self.work)
+            self.pushed.add(name, push)
+            self.fetched.add(name, push + one.timed("fetch", place.main))
+            self.pulled.add(name, push + two.timed("pull", place.main))
+            if number == 0:
+                is_same(work, two.project)
+        return turn
+
+    def rsync(self, carrier):
+        """One command does both, straight into the other directory."""
+        carrier.send(self.work)
+
+        def turn(number):
+            trees.write_some(self.work, self.files, f"rsync {number}")
+            took = timed(lambda: carrier.send(self.work))
+            self.pulled.add(RSYNC, took)
+            self.fetched.add(RSYNC, took)
+            if number == 0:
+                is_same(self.work, carrier.top / "there")
+        return turn
+
+    def restic(self, carrier):
+        carrier.send(self.work)
+
+        def turn(number):
+            trees.write_some(self.work, self.files, f"restic {number}")
+            self.pushed.add(RESTIC, timed(lambda: carrier.send(self.work)))
+        return turn
+
+    def casync(self, carrier):
+        got = self.top / "casync-got"
+        carrier.send(self.work)
+        carrier.fetch(got)
+
+        def turn(number):
+            trees.write_some(self.work, self.files, f"casync {number}")
+            push = timed(lambda: carrier.send(self.work))
+            self.pushed.add(CASYNC, push)
+            self.pulled.add(CASYNC, push + timed(lambda: carrier.fetch(got)))
+            if number == 0:
+                is_same(self.work, got)
+        return turn
+
+
 def again(session):
-    """A few files changed since the last time."""
-    source, store = session.tree(), session.store
-    trees.warm(source)
-    row = session.row(f"push and fetch with {CHANGED} changed files in {session.opts.entries:,}", "ms")
-    row.targets = [at_most(0.2, RSYNC)]
-    half = session.row(f"push alone with {CHANGED} changed files", "ms")
     top = session.arena.fresh_dir("again")
-    clone = session.number("again")
-    work, files = session.clone_of(source, clone), trees.some_files(source, CHANGED)
-    other, project, copy = Store(session.arena, session.snapcow, "again/store"), top / "project", top / "copy"
-    project.mkdir()
-    depot = f"dir:{top}/depot:main"
-    store.snap("push", clone, depot, cwd=source)
-    other.snap("fetch", depot, cwd=project)
-    if shutil.which("rsync"):
-        run("rsync", "-a", f"{work}/", copy)
-
-    def ours(number):
-        trees.write_some(work, files, f"ours {number}")
-        push = store.timed("push", clone, depot, cwd=source)
-        half.add(OURS, push)
-        row.add(OURS, push + other.timed("fetch", depot, cwd=project))
-
-    def rsync(number):
-        trees.write_some(work, files, f"rsync {number}")
-        row.add(RSYNC, timed("rsync", "-a", f"{work}/", copy))
-
-    def rsync_net(number):
-        trees.write_some(work, files, f"net {number}")
-        row.add(RSYNC_NET, timed("rsync", "-a", f"{work}/", server.url))
-
-    def restic(number):
-        trees.write_some(work, files, f"restic {number}")
-        half.add(RESTIC, repo.timed("backup", ".", cwd=work))
-    acts, server, repo = {OURS: ours}, None, None
-    if shutil.which("rsync"):
-        acts[RSYNC] = rsync
-        server = RsyncDaemon(top, top / "served")
-        run("rsync", "-a", f"{work}/", server.url)
-        acts[RSYNC_NET] = rsync_net
-    else:
-        row.skip("rsync is not installed", RSYNC)
-    if shutil.which("restic"):
-        repo = Restic(top / "restic")
-        repo.run("backup", ".", cwd=work)
-        acts[RESTIC] = restic
-    else:
-        half.skip("restic is not installed", RESTIC)
-    try:
-        session.rounds("again", acts, [row, half])
-    finally:
-        if server:
-            server.end()
-    other.end()
+    part = Again(session, top)
+    turns = {RSYNC: part.rsync, RESTIC: part.restic, CASYNC: part.casync}
+    acts = {carrier.name: turns[carrier.name](carrier) for carrier in carriers_of(session, top)
+            if carrier.name in turns}
+    registry = registry_of(session, part.rows)
+    if registry:
+        acts[OURS] = part.ours(OURS, Place(top, "again", registry))
+        clone = Path(session.store.snap("clone", "-n", session.number("again"), cwd=part.work)["path"])
+        acts[OURS_CLONE] = part.ours(OURS_CLONE, Place(top, "clone", registry), clone)
+    acts[OURS_DIR] = part.ours(OURS_DIR, Place(top, "again-dir"))
+    session.rounds("again", acts, part.rows)
     shutil.rmtree(top, ignore_errors=True)
 
 
