@@ -222,7 +222,6 @@ int sys_exchange(int dirfd, const char *name, int other_dirfd, const char *other
 	return renameatx_np(dirfd, name, other_dirfd, other_name, RENAME_SWAP) < 0 ? -errno : 0;
 }
 
-/* sync(2) only begins it; what has to come first on the disk is then waited for. */
 int sys_copy_range(int from, int to, off_t off, off_t len)
 {
 	(void)from;
@@ -232,6 +231,7 @@ int sys_copy_range(int from, int to, off_t off, off_t len)
 	return -ENOTSUP;
 }
 
+/* sync(2) only begins it; what has to come first on the disk is then waited for. */
 int sys_sync_all(int fd)
 {
 	sync();

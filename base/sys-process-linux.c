@@ -60,8 +60,9 @@ void sys_wait_process(pid_t pid, int ms)
 
 	if (fd >= 0)
 		poll(&p, 1, ms);
-	else if (errno !=
-		 ESRCH) /* no descriptor is left: callers ask again, and not without a pause */
+	else if (errno == ESRCH)
+		return;
+	else /* no descriptor is left: callers ask again, and not without a pause */
 		poll(NULL, 0, ms < 10 ? ms : 10);
 }
 

@@ -59,7 +59,8 @@ const struct command cmd_tasks = {
 	.details =
 	    "Yours come first: 'tasks' in ~/.config/snapcow/config.yaml. Then scripts of\n"
 	    "package.json, targets of the Makefile, tasks of pyproject.toml, and what cargo and\n"
-	    "meson offer. snap reads them in the project and runs them on the clone. -q prints names alone.\n",
+	    "meson offer. snap reads them in the project and runs them on the clone. -q prints\n"
+	    "names alone.\n",
 	.examples = "tasks\nrun @test\nrun try -- @test --verbose\n",
 	.run = tasks_run,
 };

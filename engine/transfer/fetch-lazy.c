@@ -182,7 +182,6 @@ static int receive(struct lazy_fetch *l, struct engine_received *got, struct err
 		if (r < 0 || got->n_ranges == 0)
 			return r;
 		cleanup_close(&l->f->hold);
-		l->f->hold = -1;
 		ranges.list = got->ranges;
 		r = crew_each(l->f->lines.n, got->n_ranges, bring_range, &ranges, err);
 		engine_received_done(got);

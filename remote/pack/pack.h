@@ -116,10 +116,11 @@ const struct pack_object *pack_set_find(const struct pack_set *s, enum object_ki
 bool pack_set_has(const struct pack_set *s, enum object_kind kind, const struct digest *digest);
 
 /*
- * Replace `out` with an object, checked.  -ENOENT, without a sentence, if no index lists it; -ENODATA,
- * likewise, if the pack or the frame that has it is not here, and `wanted` and `missed` are set, or if its
- * index may not be, and `asked` is set; -EBADMSG if its bytes are wrong.  A partial pack then drops the frame, sets `wrong` and answers
- * -EILSEQ instead: the frame may be brought again.
+ * Replace `out` with an object, checked.  -ENOENT, without a sentence, if no index lists it;
+ * -ENODATA, likewise, if the pack or the frame that has it is not here, and `wanted` and `missed`
+ * are set, or if its index may not be, and `asked` is set; -EBADMSG if its bytes are wrong.  A
+ * partial pack then drops the frame, sets `wrong` and answers -EILSEQ instead: the frame may be
+ * brought again.
  */
 NODISCARD int pack_set_get(struct pack_set *s, enum object_kind kind, const struct digest *digest,
 			   struct buf *out, struct err *err);
