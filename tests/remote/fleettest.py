@@ -95,7 +95,7 @@ def names(w):
 
 
 def events(worker, what):
-    return [e for e in worker.events if e["event"] == what]
+    return [e for e in worker.events if e.get("event") == what]
 
 
 def wait_for(what, seconds=PATIENCE):

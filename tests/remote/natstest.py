@@ -161,7 +161,7 @@ class Between:
 
 
 class Worker:
-    """A worker with a store of its own; `events` are what it said."""
+    """A worker with a store of its own; `events` are what it said, and the error that it ended with, if any."""
 
     def __init__(self, w, nats, remote, *options, name="worker-1", env=None, prefix=()):
         self.world, self.name = w, name
@@ -186,7 +186,7 @@ class Worker:
     def wait(self, event, n=1, seconds=PATIENCE):
         """Until it has said so for the n-th time; that event."""
         def found():
-            return [e for e in self.events if e["event"] == event]
+            return [e for e in self.events if e.get("event") == event]
         with self.changed:
             self.changed.wait_for(lambda: len(found()) >= n or self.events[-1:] == [{"event": "ended"}], seconds)
             assert len(found()) >= n, f"{self.name} said {self.events}, and not '{event}': {self.said()}"

@@ -69,7 +69,7 @@ def a_signed_result_counts_and_names_its_signer(w):
         s.run(nats, "true", trust=False, options=["--require-signature"]).fails_json(2, "E_USAGE")
         gone = s.run(nats, "true", trust=False, options=["--allowed-signers", w.top / "nowhere"])
         assert gone.status == 125 and b"nowhere" in gone.out, gone
-        assert len([e for e in worker.events if e["event"] == "taken"]) == 4, worker.events
+        assert len([e for e in worker.events if e.get("event") == "taken"]) == 4, worker.events
 
 
 @test

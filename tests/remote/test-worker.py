@@ -331,6 +331,8 @@ def a_result_outlives_the_process_that_made_it(w):
         ended(caller, 0)
         # It has no process left that could do a ticket.
         assert worker.process.wait(PATIENCE) != 0
+        worker.wait("ended")
+        assert worker.events[-2]["error"]["message"] == "the processes that do tickets were killed", worker.events
 
 
 @test
@@ -351,7 +353,7 @@ def a_ticket_whose_post_is_not_answered_is_posted_once_or_cancelled(w):
         assert client.messages("SNAPCOW_RESULTS") == 2
         with Worker(w, nats, depot(w), "--labels", "nobody", "--once", name="late") as late:
             late.process.wait(PATIENCE)
-            assert [e["event"] for e in late.events if e["event"] == "taken"] == [], late.events
+            assert [e["event"] for e in late.events if e.get("event") == "taken"] == [], late.events
         assert client.messages("SNAPCOW_TICKETS") == 0
         client.close()
 
@@ -434,7 +436,7 @@ def status_says_who_works_and_who_did_what(w):
         caller.send_signal(signal.SIGINT)
         caller.communicate(timeout=PATIENCE)
         for event in worker.events:
-            if event["event"] != "ended":
+            if event.get("event") != "ended":
                 judge(event)
 
 
