@@ -73,6 +73,21 @@ struct looking {
 	uint64_t known[2];    /* bytes of indexes: of trees, of content */
 };
 
+/* The digest of what is in a sealed pack stands in its index alone. */
+static int check_pair(const struct there_source *from, const struct manifest_pack *p,
+		      const struct buf *index, struct err *err)
+{
+	struct digest of;
+	uint64_t size;
+	int r = pack_index_head(index->data, index->len, &of, &size, err);
+
+	if (r < 0 || from->manifest->sealed)
+		return r;
+	return digest_equal(&of, &p->pack.digest) && size == p->pack.size
+		   ? 0
+		   : lacks(from->target, "the index of a pack", err);
+}
+
 static int read_index(const struct there_source *from, struct depot *d,
 		      const struct manifest_pack *p, struct buf *out, struct err *err)
 {
@@ -85,6 +100,8 @@ static int read_index(const struct there_source *from, struct depot *d,
 		r = from->manifest->sealed
 			? sealing_get(from->sealing, d, &p->index, out, err)
 			: depot_get(d, &p->index.digest, (size_t)p->index.size, out, NULL, err);
+	if (r == 0)
+		r = check_pair(from, p, out, err);
 	return r == -ENOENT ? lacks(from->target, "the index of a pack", err) : r;
 }
 

@@ -198,4 +198,23 @@ TEST(a_pack_that_is_gone_is_no_ground_to_build_on)
 	CHECK(!t.listed[0]);
 }
 
+/* What counts as there is not sent: a remote could get a name that leads to nothing. */
+TEST(an_index_of_another_pack_is_no_ground_to_build_on)
+{
+	CLEANUP(place_close) struct place p;
+	CLEANUP(there_done) struct there t = { 0 };
+	struct there_source from = { .lines = &p.lines,
+				     .manifest = &p.manifest,
+				     .target = &p.target };
+	struct err err = { 0 };
+
+	place_open(&p, "forged");
+	put(&p, OBJECT_CHUNK, 0);
+	put(&p, OBJECT_CHUNK, 1);
+	CHECK_OK(there_load(&t, &from, THERE_ALL, &err), &err);
+	p.manifest.packs[1].index = p.manifest.packs[0].index;
+	CHECK_EQ(there_load(&t, &from, THERE_ALL, &err), -EBADMSG);
+	CHECK_HAS(err.msg, "lacks the index of a pack: push it with --whole");
+}
+
 TEST_MAIN("there")
