@@ -318,6 +318,8 @@ static int send_objects(struct pushing *p, struct err *err)
 	const struct outbound_sink sink = { on_has, on_put, on_step, p };
 	int r = transfer_dir(p->e, DIGESTS_DIR, &p->dir, err);
 
+	p->meter.total = p->hold.states[0].snapshot.files;
+	p->meter.by_files = true;
 	sender_begin(&p->sender, &p->lines, &p->meter);
 	if (r == 0)
 		r = digests_load(&p->known, p->dir, err);

@@ -109,7 +109,8 @@ int meter_moved(uint64_t bytes, void *ctx)
 	pthread_mutex_lock(&m->lock);
 	m->bytes += bytes;
 	p.files = m->files;
-	p.bytes = p.done = m->bytes;
+	p.bytes = m->bytes;
+	p.done = m->by_files ? m->files : m->bytes;
 	p.total = m->total;
 	if (m->watch->fn)
 		m->watch->fn(&p, m->watch->ctx);

@@ -92,6 +92,7 @@ struct meter {
 	const struct engine_watch *watch;
 	const char *doing;
 	uint64_t files, bytes, total;
+	bool by_files; /* `total` counts files, not bytes */
 };
 
 /* For struct depot_watch. */

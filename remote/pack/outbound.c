@@ -159,6 +159,20 @@ static int send_leaf(struct outbound *o, struct dir *d, struct err *err)
 static int send_tree(struct outbound *o, const struct object_id *tree, unsigned depth,
 		     struct digest *ret, struct err *err);
 
+static int step(const struct outbound *o, uint64_t files, struct err *err)
+{
+	return o->sink->step ? o->sink->step(o->sink->ctx, files, err) : 0;
+}
+
+/* One that is there counts with all below it, so that the files add up to those of the root. */
+static int send_dir(struct outbound *o, const struct tree_entry *e, unsigned depth,
+		    struct digest *ret, struct err *err)
+{
+	if (digests_find(o->known, OBJECT_TREE, &e->id, ret) && is_there(o, OBJECT_TREE, ret))
+		return step(o, e->below.files, err);
+	return send_tree(o, &e->id, depth, ret, err);
+}
+
 static int send_entry(struct outbound *o, const struct tree_entry *e, unsigned depth,
 		      struct portable_entry *p, struct err *err)
 {
@@ -176,7 +190,7 @@ static int send_entry(struct outbound *o, const struct tree_entry *e, unsigned d
 	else if (e->form == TREE_RECIPE)
 		r = send_recipe(o, &e->id, &p->content, err);
 	else if (e->form == TREE_DIR)
-		r = send_tree(o, &e->id, depth + 1, &p->content, err);
+		r = send_dir(o, e, depth + 1, &p->content, err);
 	if (r < 0 || object_id_is_zero(&e->xattrs))
 		return r;
 	p->has_xattrs = true;
@@ -232,7 +246,7 @@ static int send_tree(struct outbound *o, const struct object_id *tree, unsigned 
 		return r;
 	if (digests_add(o->known, OBJECT_TREE, tree, ret) < 0)
 		return err_nomem(err);
-	return o->sink->step ? o->sink->step(o->sink->ctx, files, err) : 0;
+	return step(o, files, err);
 }
 
 static bool is_sent(void *ctx, enum object_kind kind, const struct object_id *id)

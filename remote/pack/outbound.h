@@ -18,7 +18,10 @@ struct outbound_sink {
 	/* Take an object that it lacks; `data` is borrowed. */
 	int (*put)(void *ctx, enum object_kind kind, const struct digest *digest, const void *data,
 		   size_t len, struct err *err);
-	/* After each directory: a negative answer ends it with that code.  May be NULL. */
+	/*
+	 * After each directory that was read, or is there, with the files that are new to the count: in all
+	 * those of the root.  A negative answer ends it with that code.  May be NULL.
+	 */
 	int (*step)(void *ctx, uint64_t files, struct err *err);
 	void *ctx;
 };

@@ -25,6 +25,8 @@ struct trip {
 	struct digest_table sent;
 	uint64_t n, wrong; /* objects; the number of the chunk that is sent with another byte */
 	struct digest digest;
+	struct digests known;
+	uint64_t files; /* that the walk counted */
 	struct buf index;
 };
 
@@ -153,11 +155,19 @@ static int add_object(void *ctx, enum object_kind kind, const struct digest *d, 
 	return pack_writer_add(t->writer, kind, d, bytes.data, len, err);
 }
 
+static int count_files(void *ctx, uint64_t files, struct err *err)
+{
+	struct trip *t = ctx;
+
+	(void)err;
+	t->files += files;
+	return 0;
+}
+
 static struct trip trip_begin(uint64_t wrong)
 {
 	struct trip t = { .from = open_store(), .wrong = wrong };
-	const struct outbound_sink sink = { has_none, add_object, NULL, &t };
-	CLEANUP(digests_done) struct digests known = { 0 };
+	const struct outbound_sink sink = { has_none, add_object, count_files, &t };
 	struct digest unused;
 	struct err err = { 0 };
 	uint64_t size;
@@ -166,7 +176,7 @@ static struct trip trip_begin(uint64_t wrong)
 	t.fd = open(test_path("pack"), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
 	CHECK(t.fd >= 0);
 	CHECK_OK(pack_writer_new(t.fd, &t.writer, &err), &err);
-	CHECK_OK(outbound_root(t.from, &known, &t.root, &sink, &t.digest, &err), &err);
+	CHECK_OK(outbound_root(t.from, &t.known, &t.root, &sink, &t.digest, &err), &err);
 	CHECK_OK(pack_writer_finish(t.writer, &unused, &size, &t.index, &err), &err);
 	return t;
 }
@@ -176,17 +186,53 @@ static void trip_end(struct trip *t)
 	store_close(t->from);
 	pack_writer_free(t->writer);
 	digest_table_done(&t->sent);
+	digests_done(&t->known);
 	buf_done(&t->index);
 }
 
 /* The number of all chunks: directories are alike in pairs. */
 #define CHUNKS (DIRS / 2 * (FILES + 1) + BLOCKS)
+#define ALL    (DIRS * FILES + DIRS / 2 + 1) /* files */
 
 TEST(what_is_read_ahead_is_sent_once_and_has_its_digest)
 {
 	CLEANUP(trip_end) struct trip t = trip_begin(0);
 
 	CHECK_EQ(t.n, CHUNKS);
+	close(t.fd);
+}
+
+/* All but the root. */
+static bool has_below(void *ctx, enum object_kind kind, const struct digest *d)
+{
+	const struct trip *t = ctx;
+
+	return kind == OBJECT_TREE && !digest_equal(d, &t->digest);
+}
+
+static int count_object(void *ctx, enum object_kind kind, const struct digest *d, const void *data,
+			size_t len, struct err *err)
+{
+	struct trip *t = ctx;
+
+	t->n++;
+	return 0;
+}
+
+/* Whoever waits sees how much is left, also if little of it travels. */
+TEST(files_count_whether_they_travel_or_are_there)
+{
+	CLEANUP(trip_end) struct trip t = trip_begin(0);
+	const struct outbound_sink sink = { has_below, count_object, count_files, &t };
+	struct digest again;
+	struct err err = { 0 };
+
+	CHECK_EQ(t.files, ALL);
+	t.files = t.n = 0;
+	CHECK_OK(outbound_root(t.from, &t.known, &t.root, &sink, &again, &err), &err);
+	CHECK(digest_equal(&again, &t.digest));
+	CHECK_EQ(t.n, 1);
+	CHECK_EQ(t.files, ALL);
 	close(t.fd);
 }
 
@@ -205,7 +251,7 @@ static int bring(struct trip *t, struct store *to, struct digest *ret_again, str
 	r = inbound_root(b, &o, &t->digest, &got, err);
 	if (r < 0)
 		return r;
-	CHECK_EQ(got.files, DIRS * FILES + DIRS / 2 + 1);
+	CHECK_EQ(got.files, ALL);
 	CHECK(got.objects > t->n);
 	stock_name(b, REF_SNAPSHOT, "many", &got.root, REF_NEW);
 	stock_commit(b);
