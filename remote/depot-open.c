@@ -7,10 +7,12 @@
 #include "remote/depot.h"
 #include "remote/reference.h"
 
+typedef int (*open_fn)(const char *url, const struct depot_config *config, struct depot **ret,
+		       struct err *err);
+
 static const struct scheme {
 	const char *begin;
-	int (*open)(const char *url, const struct depot_config *config, struct depot **ret,
-		    struct err *err);
+	open_fn open;
 } schemes[] = {
 	{ "dir:", depot_dir_open },
 	{ "oci://", depot_registry_open },
@@ -45,18 +47,30 @@ bool depot_is_scheme(const char *word)
 	return false;
 }
 
+static open_fn find_open(const char *url)
+{
+	const struct scheme *s = find_scheme(url);
+
+	if (s)
+		return s->open;
+	return reference_has_host(url) ? depot_registry_open : NULL;
+}
+
+char *depot_beside(const char *url, const char *other)
+{
+	return find_open(url) == depot_registry_open && find_open(other) == depot_registry_open
+		   ? depot_registry_beside(url, other)
+		   : NULL;
+}
+
 int depot_open(const char *url, const struct depot_config *config, struct depot **ret,
 	       struct err *err)
 {
 	static const struct depot_config plain;
-	const struct scheme *s = find_scheme(url);
+	const open_fn open = find_open(url);
 
-	if (!config)
-		config = &plain;
-	if (s)
-		return s->open(url, config, ret, err);
-	if (reference_has_host(url))
-		return depot_registry_open(url, config, ret, err);
+	if (open)
+		return open(url, config ? config : &plain, ret, err);
 	return err_set(
 	    err, -EINVAL,
 	    "'%s' is no address of a remote: it begins with dir:, oci://, s3:// or ssh://", url);

@@ -46,17 +46,38 @@ static const char *api_host(const char *host)
 		   : host;
 }
 
+/* What `url` names, and whether without TLS. */
+static int parse_url(const char *url, struct reference *ret, bool *ret_insecure, struct err *err)
+{
+	const char *scheme = strstr(url, "://");
+
+	*ret_insecure = strncmp(url, INSECURE, sizeof(INSECURE) - 1) == 0;
+	return reference_parse(scheme ? scheme + 3 : url, ret, err);
+}
+
+char *depot_registry_beside(const char *url, const char *other)
+{
+	CLEANUP(reference_done) struct reference a = { 0 };
+	CLEANUP(reference_done) struct reference b = { 0 };
+	struct err ignored = { 0 };
+	bool insecure_a, insecure_b;
+
+	if (parse_url(url, &a, &insecure_a, &ignored) < 0 ||
+	    parse_url(other, &b, &insecure_b, &ignored) < 0 || insecure_a != insecure_b ||
+	    strcmp(a.host, b.host) != 0 || strcmp(a.repository, b.repository) == 0)
+		return NULL;
+	return TAKE_PTR(b.repository);
+}
+
 int depot_registry_open(const char *url, const struct depot_config *config, struct depot **ret,
 			struct err *err)
 {
 	CLEANUP(reference_done) struct reference ref = { 0 };
 	CLEANUP(depot_close_p) struct depot *d = NULL;
-	const char *scheme = strstr(url, "://");
-	const bool insecure = strncmp(url, INSECURE, sizeof(INSECURE) - 1) == 0;
 	struct registry *g;
-	int r;
+	bool insecure;
+	int r = parse_url(url, &ref, &insecure, err);
 
-	r = reference_parse(scheme ? scheme + 3 : url, &ref, err);
 	if (r < 0)
 		return r;
 	if (ref.name)

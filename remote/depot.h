@@ -218,6 +218,12 @@ NODISCARD int depot_open(const char *url, const struct depot_config *config, str
 void depot_close(struct depot *d); /* NULL is fine */
 DEFINE_CLEANUP(struct depot *, depot_close)
 
+/*
+ * The name of the repository `other`, for mount_blob() of `url`; owned.  NULL if it is not another one of the
+ * same server, or without memory.
+ */
+NODISCARD char *depot_beside(const char *url, const char *other);
+
 /* Back ends, for depot_open(). */
 NODISCARD int depot_dir_open(const char *url, const struct depot_config *config, struct depot **ret,
 			     struct err *err);
@@ -227,6 +233,7 @@ NODISCARD int depot_s3_open(const char *url, const struct depot_config *config, 
 			    struct err *err);
 NODISCARD int depot_registry_open(const char *url, const struct depot_config *config,
 				  struct depot **ret, struct err *err);
+NODISCARD char *depot_registry_beside(const char *url, const char *other);
 
 /*
  * A blob of at most `max` bytes into the empty buffer `out`, checked: from the cache, so that it says

@@ -17,6 +17,7 @@
 #include "base/user.h"
 #include "engine/ask/ask-hold-i.h"
 #include "engine/find/part-i.h"
+#include "engine/transfer/beside-i.h"
 #include "engine/transfer/signers-i.h"
 #include "engine/transfer/there-i.h"
 #include "remote/pack/outbound.h"
@@ -208,6 +209,50 @@ static int look_base(struct pushing *p, struct err *err)
 		     : load_there(p, err);
 }
 
+static int build_beside(struct pushing *p, struct beside *b, struct err *err)
+{
+	const struct snapshot *s = &p->hold.states[0].snapshot;
+	const struct there_source from = { .lines = &b->lines,
+					   .manifest = &b->manifest,
+					   .target = &b->target };
+	enum there_plan plan;
+	int r = beside_open(p->e, b, p->options->rate, p->options->jobs, err);
+
+	if (r < 0)
+		return r;
+	plan = there_plan(&b->manifest, s->files, s->bytes);
+	if (b->manifest.sealed || b->manifest.n == 0 || plan == THERE_NONE)
+		return -EXDEV;
+	r = there_load(&p->there, &from, plan, err);
+	if (r == 0)
+		r = beside_take(b, p->there.listed, &p->lines, err);
+	for (size_t i = 0; r == 0 && i < b->manifest.n; i++)
+		if (p->there.listed[i])
+			r = manifest_add_pack(&p->manifest, &b->manifest.packs[i], err);
+	return r;
+}
+
+/* The name is new; what this store knows of another repository of the server need not travel. */
+static int look_beside(struct pushing *p, struct err *err)
+{
+	CLEANUP(beside_done) struct beside b = { 0 };
+	struct err ignored = { 0 };
+	int r;
+
+	if (!p->depot->ops->mount_blob || p->options->whole || sealing_is_on(&p->sealing))
+		return 0;
+	r = beside_find(p->e, &p->target, &p->hold.states[0].snapshot, &b, err);
+	if (r < 0 || !b.repository)
+		return r;
+	r = build_beside(p, &b, &ignored);
+	if (r == 0)
+		return 0;
+	/* Whatever the reason is, all of it can be sent. */
+	there_done(&p->there);
+	manifest_done(&p->manifest);
+	return 0;
+}
+
 static int look_there(struct pushing *p, struct err *err)
 {
 	int r = manifest_get(p->depot, p->target.name, &p->before, NULL, &p->digest_before, err);
@@ -215,7 +260,7 @@ static int look_there(struct pushing *p, struct err *err)
 	/* A depot that lost the manifest is mended by sending everything. */
 	p->blind = r == -EBADMSG && p->options->whole && p->options->force;
 	if (r == -ENOENT || p->blind)
-		return p->options->base ? look_base(p, err) : 0;
+		return p->options->base ? look_base(p, err) : look_beside(p, err);
 	p->digest_like = p->digest_before;
 	if (r == 0 && p->before.sealed && !sealing_is_on(&p->sealing))
 		return err_set(err, -EINVAL,

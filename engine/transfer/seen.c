@@ -9,8 +9,10 @@
 #include "base/hex.h"
 #include "base/json.h"
 #include "base/path.h"
+#include "base/sys.h"
 #include "engine/transfer/transfer-i.h"
 
+#define SEEN_DIR "remote/seen"
 #define SEEN_MAX ((size_t)4 << 10)
 
 int transfer_dir(struct engine *e, const char *name, char **ret, struct err *err)
@@ -39,30 +41,24 @@ static int seen_path(struct engine *e, const struct target *t, char **ret, struc
 		return err_nomem(err);
 	}
 	d = digest_of(key, strlen(key));
-	r = transfer_dir(e, "remote/seen", &dir, err);
+	r = transfer_dir(e, SEEN_DIR, &dir, err);
 	if (r < 0)
 		return r;
 	*ret = path_join(dir, hex_encode(d.b, sizeof(d.b), hex));
 	return *ret ? 0 : err_nomem(err);
 }
 
-int seen_load(struct engine *e, const struct target *t, struct seen *ret, struct err *err)
+/* 1 if the file is such a note, else 0. */
+static int read_note(int dir, const char *path, struct json_doc *doc, struct json *ret_j,
+		     struct seen *ret)
 {
-	CLEANUP(json_done) struct json_doc doc = { 0 };
 	CLEANUP(buf_done) struct buf text = BUF_INIT;
-	AUTO_FREE char *path = NULL;
 	struct err ignored = { 0 };
 	const char *manifest, *snapshot, *applied;
 	struct json j;
-	int r;
 
-	if (!engine_has_store(e))
-		return 0;
-	r = seen_path(e, t, &path, err);
-	if (r < 0)
-		return r;
-	if (fdio_read_file(AT_FDCWD, path, SEEN_MAX, &text, &ignored) < 0 ||
-	    json_parse(&doc, (const char *)text.data, text.len, &j, &ignored) < 0)
+	if (fdio_read_file(dir, path, SEEN_MAX, &text, &ignored) < 0 ||
+	    json_parse(doc, (const char *)text.data, text.len, &j, &ignored) < 0)
 		return 0;
 	manifest = json_text_if(j, "manifest");
 	snapshot = json_text_if(j, "snapshot");
@@ -73,7 +69,56 @@ int seen_load(struct engine *e, const struct target *t, struct seen *ret, struct
 	ret->pushed = json_kind(j, "pushed") == JSON_INT ? json_get_int(j, "pushed") : 0;
 	snprintf(ret->snapshot, sizeof(ret->snapshot), "%s", snapshot);
 	snprintf(ret->applied, sizeof(ret->applied), "%s", applied ? applied : "");
+	*ret_j = j;
 	return 1;
+}
+
+int seen_load(struct engine *e, const struct target *t, struct seen *ret, struct err *err)
+{
+	CLEANUP(json_done) struct json_doc doc = { 0 };
+	AUTO_FREE char *path = NULL;
+	struct json unused;
+	int r;
+
+	if (!engine_has_store(e))
+		return 0;
+	r = seen_path(e, t, &path, err);
+	return r < 0 ? r : read_note(AT_FDCWD, path, &doc, &unused, ret);
+}
+
+struct listing {
+	int fd;
+	seen_fn fn;
+	void *ctx;
+};
+
+static int on_note(const char *name, unsigned char type, void *ctx)
+{
+	CLEANUP(json_done) struct json_doc doc = { 0 };
+	const struct listing *l = ctx;
+	const char *url, *of;
+	struct seen seen;
+	struct json j;
+
+	(void)type;
+	if (read_note(l->fd, name, &doc, &j, &seen) == 0)
+		return 0;
+	url = json_text_if(j, "remote");
+	of = json_text_if(j, "name");
+	return url && of ? l->fn(url, of, &seen, l->ctx) : 0;
+}
+
+int seen_each(struct engine *e, seen_fn fn, void *ctx, struct err *err)
+{
+	struct listing l = { .fn = fn, .ctx = ctx };
+	AUTO_FREE char *dir = NULL;
+	AUTO_CLOSE int fd = -1;
+	int r = engine_has_store(e) ? transfer_dir(e, SEEN_DIR, &dir, err) : 0;
+
+	if (r < 0 || !dir)
+		return r;
+	l.fd = fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	return fd < 0 ? err_sys(err, "opening '%s'", dir) : sys_each_name(fd, on_note, &l);
 }
 
 void seen_save(struct engine *e, const struct target *t, const struct seen *seen)

@@ -45,6 +45,9 @@ struct seen {
 /* 1 if there is a note, else 0. */
 NODISCARD int seen_load(struct engine *e, const struct target *t, struct seen *ret,
 			struct err *err);
+/* Each note; a negative answer of `fn` ends it with that code. */
+typedef int (*seen_fn)(const char *url, const char *name, const struct seen *seen, void *ctx);
+NODISCARD int seen_each(struct engine *e, seen_fn fn, void *ctx, struct err *err);
 /* A note that cannot be written is a warning. */
 void seen_save(struct engine *e, const struct target *t, const struct seen *seen);
 

@@ -7,7 +7,7 @@ import json
 import subprocess
 import sys
 
-from remotetest import MANIFEST_TYPE, needs
+from remotetest import MANIFEST_TYPE, needs, noise
 from servers import Fault, Proxy, Registry
 from snaptest import main, test
 
@@ -56,6 +56,50 @@ def a_project_travels_through_a_registry_and_only_changes_do_the_second_time(w):
         try:
             w.snap("pull", "team", cwd=place, env=env).ends(0)
             assert content(place) == content(w.project)
+        finally:
+            end_other(w, env)
+
+
+def sent(proxy):
+    """Bytes of blobs; manifests always travel."""
+    return sum(int(q[2].get("Content-Length") or 0) for q in proxy.seen if q[0] in ("PUT", "PATCH") and "/uploads/" in q[1])
+
+
+@test
+def what_another_repository_has_is_taken_over_and_not_sent(w):
+    needs()
+    with Registry(w.top / "registry") as r, Proxy(r.port) as p:
+        for i in range(60):
+            (w.project / "src" / f"f{i}").write_bytes(noise(20000, i))
+        for name in ("team", "review", "third"):
+            w.snap("remote", "add", name, f"oci://127.0.0.1:{p.port}/{name}/app").ends(0)
+        push(w).ends(0)
+        all_of_it = sent(p)
+        p.seen.clear()
+        (w.project / "src" / "f3").write_text("changed\n")
+        w.snap("push", "review").ends(0)
+        assert 0 < sent(p) < all_of_it / 20, (sent(p), all_of_it)
+        assert len(p.asked("POST", r"mount=.*from=team/app")) == 4, p.asked("POST")
+        # A registry that takes nothing over gets all of it.
+        p.seen.clear()
+        p.faults.append(Fault("POST", "mount=", "status", 405, times=9))
+        w.snap("push", "third").ends(0)
+        assert sent(p) > all_of_it / 2, (sent(p), all_of_it)
+        p.faults.clear()
+        # So does another project that has nothing in common, without a question.
+        p.seen.clear()
+        stranger = w.top / "work" / "stranger"
+        stranger.mkdir()
+        (stranger / "file").write_text("mine\n")
+        w.ok("init", cwd=stranger)
+        w.snap("push", f"oci://127.0.0.1:{p.port}/stranger/app", cwd=stranger).ends(0)
+        assert not p.asked("POST", "mount="), p.asked("POST")
+        place, env = other(w)
+        try:
+            w.snap("pull", "review", cwd=place, env=env).ends(0)
+            assert content(place) == content(w.project)
+            roots = {w.ok("--json", "fetch", name, cwd=place, env=env).json("snap.fetch/1")["root"] for name in ("review", "third")}
+            assert len(roots) == 1, roots
         finally:
             end_other(w, env)
 
