@@ -1,9 +1,9 @@
 /*
- * beside-i.h - another repository of the server that a push goes to.
+ * beside-i.h - what a push to a new name can build on: another name.
  *
- * Repositories of one registry share blobs: what one has, another takes over without moving a byte.  So a
- * name that is new can build on what this store pushed to another repository, or fetched from it, of
- * the same project.  What this store has not seen itself it does not build on: the other repository may
+ * That is what this store pushed to the same remote, or fetched from it, of the same project.  It may also be
+ * in another repository of the same registry: repositories of one registry share blobs, and one takes over what
+ * another has without moving a byte.  What this store has not seen itself it does not build on: a name may
  * be somebody else's, and its indexes may claim what its packs do not hold.
  */
 #pragma once
@@ -12,10 +12,11 @@
 #include "engine/transfer/transfer-i.h"
 
 struct beside {
-	struct target target; /* what was seen last */
-	char *repository;     /* owned; its name; NULL: there is none */
+	struct target target; /* no url: there is none */
+	char *repository; /* owned; from which packs are to be taken over; NULL: they are there */
 	struct seen seen;
-	struct connections lines;
+	struct connections more;   /* to that repository */
+	struct connections *lines; /* these, or those of the push */
 	struct manifest manifest;
 };
 
@@ -25,9 +26,9 @@ void beside_done(struct beside *b);
 /* Where a push of such a snapshot to `t` may look, if anywhere.  Nothing is asked for yet. */
 NODISCARD int beside_find(struct engine *e, const struct target *t, const struct snapshot *like,
 			  struct beside *ret, struct err *err);
-/* Connect to it, and read the manifest. */
-NODISCARD int beside_open(struct engine *e, struct beside *b, uint64_t rate, uint64_t jobs,
-			  struct err *err);
+/* Connect to it, if need be, and read the manifest.  `to` are the connections of the push. */
+NODISCARD int beside_open(struct engine *e, struct beside *b, struct connections *to, uint64_t rate,
+			  uint64_t jobs, struct err *err);
 /* Take over the packs that are listed, with their indexes.  -EXDEV without a sentence: not all of them. */
 NODISCARD int beside_take(struct beside *b, const bool *listed, struct connections *to,
 			  struct err *err);

@@ -11,7 +11,7 @@ void beside_done(struct beside *b)
 {
 	target_done(&b->target);
 	free(b->repository);
-	connections_done(&b->lines);
+	connections_done(&b->more);
 	manifest_done(&b->manifest);
 }
 
@@ -34,15 +34,24 @@ static bool is_of_project(const struct looking *l, const struct seen *seen)
 	       memcmp(&s.project, &l->like->project, sizeof(s.project)) == 0;
 }
 
-/* The latest counts: it has most of what is pushed now. */
+/* What is there already comes first, then the latest: it has most of what is pushed now. */
+static bool is_better(const struct beside *b, const char *repository, const struct seen *seen)
+{
+	if (!b->target.url)
+		return true;
+	if (!b->repository != !repository)
+		return !repository;
+	return seen->pushed > b->seen.pushed;
+}
+
 static int on_seen(const char *url, const char *name, const struct seen *seen, void *ctx)
 {
 	const struct looking *l = ctx;
+	const bool here = strcmp(url, l->url) == 0;
+	AUTO_FREE char *repository = here ? NULL : depot_beside(l->url, url);
 	struct beside *b = l->best;
-	AUTO_FREE char *repository = depot_beside(l->url, url);
 
-	if (!repository || (b->repository && seen->pushed <= b->seen.pushed) ||
-	    !is_of_project(l, seen))
+	if ((!here && !repository) || !is_better(b, repository, seen) || !is_of_project(l, seen))
 		return 0;
 	target_done(&b->target);
 	free(b->repository);
@@ -65,14 +74,18 @@ int beside_find(struct engine *e, const struct target *t, const struct snapshot 
 
 /* --- its packs ---------------------------------------------------------------------------- */
 
-int beside_open(struct engine *e, struct beside *b, uint64_t rate, uint64_t jobs, struct err *err)
+int beside_open(struct engine *e, struct beside *b, struct connections *to, uint64_t rate,
+		uint64_t jobs, struct err *err)
 {
 	char text[DIGEST_TEXT_SIZE];
 	struct digest unused;
-	int r = connections_open(e, &b->lines, b->target.url, rate, jobs, err);
+	int r = 0;
 
+	b->lines = b->repository ? &b->more : to;
+	if (b->repository)
+		r = connections_open(e, &b->more, b->target.url, rate, jobs, err);
 	return r < 0 ? r
-		     : manifest_get(b->lines.list[0], digest_text(&b->seen.manifest, text),
+		     : manifest_get(b->lines->list[0], digest_text(&b->seen.manifest, text),
 				    &b->manifest, NULL, &unused, err);
 }
 
@@ -105,7 +118,7 @@ static int take_one(unsigned member, size_t i, void *ctx, struct err *err)
 int beside_take(struct beside *b, const bool *listed, struct connections *to, struct err *err)
 {
 	struct taking t = { b, listed, to };
-	const size_t n = b->manifest.n;
+	const size_t n = b->repository ? b->manifest.n : 0;
 
 	return crew_each(to->n < n ? to->n : (unsigned)n, n, take_one, &t, err);
 }

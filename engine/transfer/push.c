@@ -212,14 +212,13 @@ static int look_base(struct pushing *p, struct err *err)
 static int build_beside(struct pushing *p, struct beside *b, struct err *err)
 {
 	const struct snapshot *s = &p->hold.states[0].snapshot;
-	const struct there_source from = { .lines = &b->lines,
-					   .manifest = &b->manifest,
-					   .target = &b->target };
+	struct there_source from = { .manifest = &b->manifest, .target = &b->target };
 	enum there_plan plan;
-	int r = beside_open(p->e, b, p->options->rate, p->options->jobs, err);
+	int r = beside_open(p->e, b, &p->lines, p->options->rate, p->options->jobs, err);
 
 	if (r < 0)
 		return r;
+	from.lines = b->lines;
 	plan = there_plan(&b->manifest, s->files, s->bytes);
 	if (b->manifest.sealed || b->manifest.n == 0 || plan == THERE_NONE)
 		return -EXDEV;
@@ -232,17 +231,17 @@ static int build_beside(struct pushing *p, struct beside *b, struct err *err)
 	return r;
 }
 
-/* The name is new; what this store knows of another repository of the server need not travel. */
+/* The name is new; what this store sent under another one need not travel. */
 static int look_beside(struct pushing *p, struct err *err)
 {
 	CLEANUP(beside_done) struct beside b = { 0 };
 	struct err ignored = { 0 };
 	int r;
 
-	if (!p->depot->ops->mount_blob || p->options->whole || sealing_is_on(&p->sealing))
+	if (p->options->whole || sealing_is_on(&p->sealing))
 		return 0;
 	r = beside_find(p->e, &p->target, &p->hold.states[0].snapshot, &b, err);
-	if (r < 0 || !b.repository)
+	if (r < 0 || !b.target.url)
 		return r;
 	r = build_beside(p, &b, &ignored);
 	if (r == 0)

@@ -139,6 +139,27 @@ def only_what_changed_travels(w: World):
 
 
 @test
+def a_new_name_builds_on_another_one(w: World):
+    furnish(w.project, 100)
+    w.ok("init")
+    whole = pushed(w.ok("--json", "push", f"{depot(w)}:main"))
+    w.ok("clone", "-n", "try")
+    (w.store / "clones" / "try" / "new").write_bytes(os.urandom(5000))
+    other = pushed(w.ok("--json", "push", "try", f"{depot(w)}:try"))
+    assert 5000 < other["bytes_sent"] < whole["bytes_sent"] / 5, (other, whole)
+    assert other["bytes_skipped"] > whole["bytes_sent"] / 2, (other, whole)
+    assert names_are_complete(w) > 3
+    o = Other(w)
+    assert o.ok("--json", "fetch", f"{depot(w)}:try").json("snap.fetch/1")["root"] == other["root"]
+    o.end()
+    # It can go, and the other one stays whole.
+    w.ok("remote", "gc", depot(w), "--keep-tag", "try", "--grace", "0s")
+    assert names_are_complete(w) > 3
+    # With --whole all of it is sent.
+    assert pushed(w.ok("--json", "push", "--whole", "try", f"{depot(w)}:anew"))["bytes_skipped"] == 0
+
+
+@test
 def without_its_notes_a_store_sends_and_takes_the_same(w: World):
     furnish(w.project, 60)
     w.ok("init")
