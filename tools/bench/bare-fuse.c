@@ -4,10 +4,15 @@
  *
  * The kernel hears the same as from cowfs (what it may cache and what it need not ask), one
  * thread answers, and names are found in one table.  What is forgotten or removed stays in memory.
+ *
+ * With a TREE it has the names of that from the start, of files that hold nothing but zeros.  A listing
+ * gives these by name alone, as that of a new clone does, so no floor under its first listing is lower.
  */
 #define FUSE_USE_VERSION 314
 
+#include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <fuse_lowlevel.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -25,6 +30,7 @@ struct node {
 	char *data; /* of a file, or where a link points to */
 	size_t cap;
 	struct name *first, *last; /* of a directory */
+	bool by_name;              /* a file of TREE */
 };
 
 struct name {
@@ -38,6 +44,7 @@ static struct node top = { .st = { .st_mode = S_IFDIR | 0777, .st_nlink = 2, .st
 static struct name *names[BUCKETS];
 static ino_t last_ino = 1;
 static off_t last_position;
+static const char zeros[IO_MAX];
 
 static struct node *node_of(fuse_ino_t id)
 {
@@ -293,6 +300,10 @@ static void on_read(fuse_req_t req, fuse_ino_t id, size_t size, off_t off,
 	const size_t left = off < n->st.st_size ? (size_t)(n->st.st_size - off) : 0;
 
 	(void)fi;
+	if (left && !n->data) { /* of TREE */
+		fuse_reply_buf(req, zeros, size < left ? size : left);
+		return;
+	}
 	fuse_reply_buf(req, left ? n->data + off : NULL, size < left ? size : left);
 }
 
@@ -323,7 +334,9 @@ static void list(fuse_req_t req, fuse_ino_t id, size_t size, off_t off, bool plu
 	while (name && name->position <= off)
 		name = name->next;
 	for (; buf && name; name = name->next) {
-		const struct fuse_entry_param e = entry_of(name->node);
+		const struct fuse_entry_param e =
+		    name->node->by_name ? (struct fuse_entry_param){ .attr = name->node->st }
+					: entry_of(name->node);
 		char *at = buf + used;
 		const size_t left = size - used;
 		const size_t more =
@@ -380,6 +393,43 @@ static const struct fuse_lowlevel_ops ops = {
 	.getxattr = on_getxattr,
 };
 
+/* --- a tree to begin with ----------------------------------------------------------------- */
+
+static void load_dir(int at, const char *path, struct node *into);
+
+static void load_one(int at, const char *text, struct node *into)
+{
+	struct node *n = calloc(1, sizeof(*n));
+	char target[4096];
+	ssize_t len;
+
+	if (!n || fstatat(at, text, &n->st, AT_SYMLINK_NOFOLLOW) < 0)
+		abort();
+	n->st.st_ino = ++last_ino;
+	n->by_name = S_ISREG(n->st.st_mode);
+	if (S_ISLNK(n->st.st_mode)) {
+		len = readlinkat(at, text, target, sizeof(target) - 1);
+		n->data = strndup(target, len < 0 ? 0 : (size_t)len);
+	}
+	add(into, text, n);
+	if (S_ISDIR(n->st.st_mode))
+		load_dir(at, text, n);
+}
+
+static void load_dir(int at, const char *path, struct node *into)
+{
+	const int fd = openat(at, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+	const struct dirent *d;
+
+	if (!dir)
+		abort();
+	while ((d = readdir(dir)))
+		if (strcmp(d->d_name, ".") != 0 && strcmp(d->d_name, "..") != 0)
+			load_one(fd, d->d_name, into);
+	closedir(dir);
+}
+
 int main(int argc, char **argv)
 {
 	char options[] = "-odefault_permissions,allow_other";
@@ -388,13 +438,15 @@ int main(int argc, char **argv)
 	struct fuse_session *session;
 	int status = 1;
 
-	if (argc != 2) {
-		fprintf(stderr, "usage: bare-fuse DIRECTORY\n");
+	if (argc != 2 && argc != 3) {
+		fprintf(stderr, "usage: bare-fuse DIRECTORY [TREE]\n");
 		return 2;
 	}
 	top.st.st_uid = getuid();
 	top.st.st_gid = getgid();
 	touch(&top);
+	if (argc == 3)
+		load_dir(AT_FDCWD, argv[2], &top);
 	session = fuse_session_new(&args, &ops, sizeof(ops), NULL);
 	if (session && fuse_session_mount(session, argv[1]) == 0) {
 		status = fuse_daemonize(0) < 0 || fuse_session_loop(session) < 0;

@@ -2,6 +2,10 @@
 
 Each contestant starts with nothing and ends when `ls -R` of the copy has run and the first byte of
 a file in its middle was read. The bare walk reads no file: it is what nobody can be faster than.
+
+Two floors stand beside it. Whoever holds files must open, lease and examine each of them, and
+stores nothing by that; and a file system that does nothing but know the names is listed through
+FUSE. A clone that is exact and can be listed needs at least both.
 A writer beside it opens files of the project while it is being captured, and each open is timed.
 """
 
@@ -17,6 +21,7 @@ from arena import Store, run, timed, unmount
 from row import OURS, at_most
 
 WALK, COPY, REFLINK, OVERLAY, CAPTURE = "bare walk", "cp -a", "cp --reflink on xfs", "overlayfs", "whole capture"
+LEASES, LISTED = "each file leased", "bare FUSE listed"  # the two floors
 MILLION = 1_000_000
 LARGE_FILES = 200
 ROUNDS = 3
@@ -55,7 +60,9 @@ class Contest:
         self.top = session.arena.fresh_dir(name)
         self.row = session.row(f"first clone of {disk}: until it is listed and read", "ms", at_most(1.5, WALK))
         self.whole = session.row(f"first clone of {disk}: until all of it is captured", "ms", at_most(1.2, CAPTURE))
-        self.acts = {WALK: self.walk, COPY: self.copy, CAPTURE: self.capture, OURS: self.ours}
+        self.there = session.row(f"first clone of {disk}: until the command returns", "ms", at_most(1.5, LEASES))
+        self.acts = {WALK: self.walk, LEASES: self.leases, LISTED: self.listed, COPY: self.copy,
+                     CAPTURE: self.capture, OURS: self.ours}
         if os.geteuid() == 0:
             self.acts[OVERLAY] = self.overlay
             self.add_xfs(name)
@@ -74,6 +81,19 @@ class Contest:
 
     def walk(self, _):
         self.row.add(WALK, timed(lambda: walk(self.source)))
+
+    def leases(self, _):
+        took = float(run(self.session.helper("bench-walk"), self.source, "lease"))
+        self.row.add(LEASES, took)
+        self.there.add(LEASES, took)
+
+    def listed(self, number):
+        top = self.top / f"bare-{number}"
+        top.mkdir()
+        run(self.session.helper("bare-fuse"), top, self.source)
+        self.row.add(LISTED, timed(lambda: look(top)))
+        unmount(top)
+        top.rmdir()
 
     def copy(self, number):
         to = self.top / f"copy-{number}"
@@ -114,7 +134,9 @@ class Contest:
     def ours(self, _):
         store = self.fresh_store()
         start = time.monotonic()
-        look(clone(store, self.source))
+        path = clone(store, self.source)
+        self.there.add(OURS, (time.monotonic() - start) * 1000)
+        look(path)
         self.row.add(OURS, (time.monotonic() - start) * 1000)
         while not is_complete(store, self.source):
             time.sleep(LOOK_SECONDS)
@@ -128,7 +150,7 @@ class Contest:
 
     def run(self):
         trees.warm(self.source)
-        self.session.rounds(self.row.name, self.acts, [self.row, self.whole],
+        self.session.rounds(self.row.name, self.acts, [self.row, self.there, self.whole],
                             count=min(self.session.opts.rounds, ROUNDS))
 
 
