@@ -242,7 +242,6 @@ bool sys_dir_times_tell(int fd)
 	       (unsigned long)st.f_type == BTRFS_SUPER_MAGIC || st.f_type == TMPFS_MAGIC;
 }
 
-/* A read lease can be had if nobody can write. */
 /* The kernel refuses an O_PATH descriptor itself with EBADF, and takes it by this name. */
 static const char *proc_path(int fd, char path[32])
 {

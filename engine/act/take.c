@@ -191,6 +191,17 @@ static int put(struct taking *t, struct batch *b, struct err *err)
 
 /* --- of a project ----------------------------------------------------------------------- */
 
+/* A capture that its clones alone need is lazy without having been asked to be. */
+static void warn_if_refused(const struct taking *t)
+{
+	if (t->captured.promised.refused && !t->options->passing)
+		engine_warn(
+		    &t->task->engine,
+		    "'%s' is on a file system that may change unseen, so --lazy has no effect: "
+		    "all files were read first",
+		    t->project.path);
+}
+
 static int capture(struct taking *t, struct batch *b, struct err *err)
 {
 	const struct survey_options options = {
@@ -207,6 +218,7 @@ static int capture(struct taking *t, struct batch *b, struct err *err)
 	survey_tell_unread(t->task, &t->captured, r);
 	if (r < 0)
 		return r;
+	warn_if_refused(t);
 	t->snapshot.root = t->captured.root;
 	t->snapshot.files = t->captured.stats.files;
 	t->snapshot.bytes = t->captured.stats.bytes;

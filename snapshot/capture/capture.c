@@ -111,6 +111,7 @@ static int pass(struct batch *b, const char *path, const struct capture_options 
 	r = walk_and_finish(&w, path, options, ret, err);
 	walk_stats(&w, &ret->stats);
 	walk_promised(&w, &ret->promised);
+	ret->promised.refused = options->lazy && !w.times_tell;
 	return r;
 }
 

@@ -115,6 +115,7 @@ bool capture_needs_bytes(const char *name, size_t len);
 /* Files that were not read (capture_options.lazy). */
 struct capture_promised {
 	uint64_t files, bytes; /* one with several names counts once */
+	bool refused;          /* none could be: the file system may change unseen */
 };
 
 struct captured {

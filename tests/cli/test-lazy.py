@@ -595,6 +595,42 @@ def a_project_whose_disk_never_comes_back_can_be_forgotten(w):
 
 
 @test
+@mounted
+def a_project_that_nobody_can_write_to_is_lazy_like_any_other(w):
+    lazy = Lazy(w)
+    subprocess.run(["mount", "-o", "remount,ro", w.top / "disk"], check=True)
+    path = lazy.clone()
+    assert not lazy.status()["complete"]
+    assert (path / "d" / "f2").read_bytes() == (lazy.copy / "d" / "f2").read_bytes()
+    (path / "d" / "f3").write_text("mine")
+    assert lazy.finish()["lost"] == 0
+    assert (path / "d" / "f3").read_text() == "mine"
+    (path / "d" / "f3").write_bytes((lazy.copy / "d" / "f3").read_bytes())
+    lazy.same(path)
+
+
+@test
+def a_file_system_that_may_change_unseen_is_read_first_and_that_is_said(w):
+    """As NFS is, and the layers below an overlay, which is what a test can mount."""
+    lazy = Lazy(w)
+    parts = {name: w.top / f"over-{name}" for name in ("upper", "work")}
+    for part in parts.values():
+        part.mkdir()
+    over = f"lowerdir={lazy.copy},upperdir={parts['upper']},workdir={parts['work']}"
+    if os.geteuid() != 0 or subprocess.run(["mount", "-t", "overlay", "overlay", "-o", over, w.project],
+                                           check=False, capture_output=True).returncode != 0:
+        raise Skip("no overlay can be mounted here")
+    try:
+        got = w.ok("clone", "--lazy", "-n", "try")
+        assert b"may change unseen" in got.err and b"--lazy has no effect" in got.err, got
+        assert lazy.status()["complete"]
+        lazy.same(Path(got.out.decode().strip()))
+    finally:
+        w.stop()
+        subprocess.run(["umount", w.project], check=True)
+
+
+@test
 def without_a_thread_files_are_read_when_they_are_needed(w):
     lazy = Lazy(w)
     none = w.top / "no-thread"
