@@ -287,6 +287,8 @@ static int capture_and_put(struct taking *t, struct batch *b, struct err *err)
 {
 	int r = capture(t, b, err);
 
+	if (r >= 0 && is_lazy(t))
+		promises_linger("SNAPCOW_WALKED_PAUSE");
 	r = r < 0 ? r : put(t, b, err);
 	return r >= 0 && !t->is_same ? batch_commit(b, BATCH_DURABLE, err) : r;
 }
@@ -304,7 +306,7 @@ static int capture_and_commit(struct taking *t, struct batch *b, struct err *err
 
 		/* The cache that shows what is walked over is there first; a clone says if it cannot be. */
 		IGNORE_RESULT(host_serve(t->task->host, &ignored), "it is only a cache");
-		promises_linger();
+		promises_linger("SNAPCOW_WALK_PAUSE");
 	}
 	r = r < 0 ? r : capture_and_put(t, b, err);
 	if (lazy && r >= 0 && is_lazy(t))

@@ -213,6 +213,8 @@ void promises_drop_unpromised(struct promises *p)
 	pthread_mutex_lock(&p->lock);
 	if (!all_indexed(p))
 		n = 0;
+	else
+		promises_drop_early(p);
 	for (size_t i = 0; i < n; i++)
 		if (!is_promised(p, &list[i]))
 			list[unpromised++] = list[i];

@@ -58,8 +58,8 @@ struct promises_walk {
  */
 bool promises_may_begin(struct promises *p, struct promises_walk *w);
 
-/* For tests: wait, if they want it, as long as they hold a walk. */
-void promises_linger(void);
+/* For tests: wait as long as they hold a walk, by the file that this variable of the environment names. */
+void promises_linger(const char *variable);
 
 /* An empty record in the batch of the capture's snapshot. */
 NODISCARD int promises_put(struct batch *b, struct lazy *record, struct err *err);

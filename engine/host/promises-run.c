@@ -335,8 +335,10 @@ static int step(struct promising *c, struct err *err)
 	else if (r > 0)
 		promising_tell_end(c);
 	pthread_mutex_lock(&p->lock);
-	if (!c->indexed)
-		c->indexed = r >= 0;
+	if (!c->indexed && r >= 0) {
+		promising_take_over(c);
+		c->indexed = true;
+	}
 	return r;
 }
 

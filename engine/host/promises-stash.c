@@ -2,10 +2,16 @@
  * Large promised files whose writers came before they were captured (stash-i.h).  A copy is made while
  * its writer waits, whoever else is reading the file; whoever captures it finds that its lease is gone
  * and reads the copy.
+ *
+ * A writer may also come during the walk, or before the capture has its index.  Then nobody knows the
+ * promise yet, and its file is copied whatever its size, so that no writer waits for the end of a walk.
+ * Such a copy is early: the capture that turns out to have made the promise takes it over.
  */
 #include <errno.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 
+#include "base/vec.h"
 #include "engine/host/host-i.h"
 #include "engine/host/promising-i.h"
 #include "engine/host/stash-i.h"
@@ -73,16 +79,112 @@ static int copy_one(struct promising *c, struct promise *one, int held)
 	return 0;
 }
 
+/* --- early copies ------------------------------------------------------------------------- */
+
+/* lock held */
+static void take_over(struct promising *c, struct promise *one)
+{
+	const struct stash_key key = key_of(c, one);
+
+	if (stash_take_over(&key) < 0)
+		return;
+	c->has_early = true;
+	if (one->state == PROMISE_OPEN || one->state == PROMISE_BUSY)
+		note(c, one);
+	else
+		stash_drop(&key);
+}
+
+/* lock held, but while it copies */
+static int copy_early(struct promises *p, const struct object_id *promise, int held)
+{
+	const struct stash_key key = { p->host->dir, stash_early, *promise };
+	struct promising *c = NULL;
+	struct promise *one;
+	struct stat st;
+	uint64_t copying;
+	bool unused;
+	int r;
+
+	/* Whether the size is what was promised is seen when the copy is read. */
+	if (fstat(held, &st) < 0 || !S_ISREG(st.st_mode))
+		return -ESTALE;
+	copying = p->copying += (uint64_t)st.st_size;
+	pthread_mutex_unlock(&p->lock);
+	r = is_within_limit(p->host, copying) ? stash_put(&key, held, (uint64_t)st.st_size)
+					      : -ENOSPC;
+	pthread_mutex_lock(&p->lock);
+	p->copying -= (uint64_t)st.st_size;
+	if (r < 0)
+		return r;
+	p->early = true;
+	one = promises_look_up(p, promise, &c, &unused);
+	if (one)
+		take_over(c, one);
+	return 0;
+}
+
+struct early {
+	struct object_id *list; /* owned */
+	size_t n, cap;
+};
+
+static void add_early(const struct object_id *promise, void *ctx)
+{
+	struct early *e = ctx;
+
+	if (VEC_ROOM(e->list, e->n, e->cap))
+		e->list[e->n++] = *promise;
+}
+
+void promising_take_over(struct promising *c)
+{
+	struct early e = { 0 };
+
+	if (!c->all->early || c->record.remote)
+		return;
+	stash_each(c->all->host->dir, &stash_early, add_early, &e);
+	for (size_t i = 0; i < e.n; i++) {
+		const struct object_ref key = { .id = e.list[i], .kind = OBJECT_CHUNK };
+		struct promise *one = map_get(&c->by_id, &key);
+
+		if (one)
+			take_over(c, one);
+	}
+	free(e.list);
+}
+
+void promises_drop_early(struct promises *p)
+{
+	struct early e = { 0 };
+
+	if (!p->early)
+		return;
+	stash_each(p->host->dir, &stash_early, add_early, &e);
+	for (size_t i = 0; i < e.n; i++) {
+		const struct stash_key key = { p->host->dir, stash_early, e.list[i] };
+
+		stash_drop(&key);
+	}
+	free(e.list);
+	p->early = false;
+}
+
+/* --- all of them -------------------------------------------------------------------------- */
+
 int promises_stash(struct promises *p, const struct object_id *promise, int held)
 {
 	struct promising *c = NULL;
 	struct promise *one;
+	bool unknown;
 	int r = -ENOENT;
 
 	pthread_mutex_lock(&p->lock);
-	one = promises_find(p, promise, &c);
+	one = promises_look_up(p, promise, &c, &unknown);
 	if (one && may_copy(c, one))
 		r = copy_one(c, one, held);
+	else if (!one && (unknown || promises_are_beginning(p)) && !p->ending)
+		r = copy_early(p, promise, held);
 	pthread_mutex_unlock(&p->lock);
 	return r;
 }
@@ -98,7 +200,7 @@ void promising_drop_stash(struct promising *c, struct promise *one)
 {
 	const struct stash_key key = key_of(c, one);
 
-	if (c->has_stash && one->size >= STASH_MIN)
+	if (c->has_stash && (one->size >= STASH_MIN || c->has_early))
 		stash_drop(&key);
 }
 
@@ -134,9 +236,10 @@ void promising_end_stash(struct promising *c)
 static bool is_known(const struct catalog_id *capture, void *ctx)
 {
 	const struct promises *p = ctx;
+	const bool early = catalog_id_same(capture, &stash_early);
 
 	for (const struct promising *c = p->first; c; c = c->after)
-		if (!c->ended && catalog_id_same(&c->record.id, capture))
+		if (!c->ended && (early || catalog_id_same(&c->record.id, capture)))
 			return true;
 	return false;
 }

@@ -28,6 +28,7 @@ int promises_new(struct host *h, struct promises **ret, struct err *err)
 	if (!p)
 		return err_nomem(err);
 	p->host = h;
+	p->early = true; /* an earlier cowfsd may have left some */
 	pthread_mutex_init(&p->lock, NULL);
 	sys_cond_init(&p->changed);
 	*ret = p;
@@ -140,6 +141,8 @@ static void start_without(struct promising *c)
 	pthread_mutex_unlock(&c->all->lock);
 	r = promising_index(c, &err); /* if it fails, a thread tries again */
 	pthread_mutex_lock(&c->all->lock);
+	if (r >= 0)
+		promising_take_over(c);
 	c->indexed = r >= 0;
 	c->stuck = why;
 	pthread_cond_broadcast(&c->all->changed);
@@ -250,9 +253,9 @@ bool promises_may_begin(struct promises *p, struct promises_walk *w)
 	return may;
 }
 
-void promises_linger(void)
+void promises_linger(const char *variable)
 {
-	const char *path = getenv("SNAPCOW_WALK_PAUSE");
+	const char *path = getenv(variable);
 	AUTO_CLOSE int fd = path ? open(path, O_RDONLY | O_CLOEXEC) : -1;
 	char byte;
 

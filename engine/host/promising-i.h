@@ -89,6 +89,7 @@ struct promising {
 	unsigned in_use;       /* callers that keep a promise of it for themselves, or supply it */
 	unsigned in_hand;      /* of those, callers that have one of its promises in hand */
 	atomic_bool has_stash; /* something was ever copied; read without the lock */
+	atomic_bool has_early; /* some of that may be small (promises-stash.c); the same */
 	struct err stuck;      /* why it cannot go on; its code 0: it can */
 	pthread_t thread;
 	bool started;
@@ -112,6 +113,7 @@ struct promises {
 	atomic_uint borrowed;   /* callers that may use it, without the lock */
 	atomic_uint taken_away; /* callers that wait until there are none */
 	atomic_bool full;       /* a writer has waited in vain for room in the store */
+	bool early;             /* there may be early copies (promises-stash.c) */
 	bool settling;          /* a capture is about to end, so they wait */
 	bool ending;
 };
@@ -187,8 +189,8 @@ void promising_mark_done(struct promising *c, struct promise *one); /* lock held
 /* --- promises-stash.c --- */
 
 /*
- * Copy what a large promise is of, so that its writer need not wait until it is captured.  0, or
- * why that is not done.
+ * Copy what a large promise is of, so that its writer need not wait until it is captured; or of one that no
+ * capture knows yet.  0, or why that is not done.
  */
 NODISCARD int promises_stash(struct promises *p, const struct object_id *promise, int held);
 /* A descriptor of the copy, the caller's own; -ENOENT. */
@@ -197,6 +199,9 @@ void promising_find_stash(struct promising *c); /* what an earlier cowfsd copied
 void promising_drop_stash(struct promising *c, struct promise *one); /* one that is saved */
 void promising_end_stash(struct promising *c); /* it has ended: what is left goes */
 void promises_sweep_stash(struct promises *p); /* what nobody knows */
+void promising_take_over(
+    struct promising *c); /* lock held; early copies, now that it has its index */
+void promises_drop_early(struct promises *p); /* lock held; once every capture has its index */
 
 /* --- promises-run.c --- */
 

@@ -26,6 +26,12 @@ struct stash_key {
 };
 
 /*
+ * The capture of a copy that was made while no capture knew the promise yet.  A promise has a name that
+ * is unique among those of all captures, so whichever has it takes the copy over.
+ */
+extern const struct catalog_id stash_early;
+
+/*
  * Copy a file that is leased.  -ESTALE if it is not what was leased any more; -ENOSPC if that would take too
  * much of what is free; or why it could not be written.  None has a sentence: capture it instead.
  */
@@ -34,6 +40,9 @@ NODISCARD int stash_put(const struct stash_key *key, int fd, uint64_t size);
 /* -ENOENT: there is none; or why nobody knows, which may pass. */
 NODISCARD int stash_open(const struct stash_key *key, uint64_t size);
 void stash_drop(const struct stash_key *key);
+
+/* Make an early copy that of this capture.  -ENOENT: there is none. */
+NODISCARD int stash_take_over(const struct stash_key *key);
 
 /* Call `fn` with the promise of each copy of a capture. */
 typedef void (*stash_fn)(const struct object_id *promise, void *ctx);

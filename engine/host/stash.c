@@ -23,6 +23,8 @@
 #define PROMISE_AT (2 * CATALOG_ID_SIZE + 1) /* in a name: CAPTURE-PROMISE, in hex */
 #define NAME_SIZE  (PROMISE_AT + OBJECT_HEX_SIZE)
 
+const struct catalog_id stash_early = { 0 };
+
 /* --- places ------------------------------------------------------------------------------- */
 
 /* Where copies are. */
@@ -196,6 +198,19 @@ void stash_drop(const struct stash_key *key)
 	name_of(key, name);
 	if (dir >= 0)
 		unlinkat(dir, name, 0);
+}
+
+int stash_take_over(const struct stash_key *key)
+{
+	const struct stash_key early = { key->store, stash_early, key->promise };
+	AUTO_CLOSE int dir = open_dir(key->store, false);
+	char from[NAME_SIZE], to[NAME_SIZE];
+
+	if (dir < 0)
+		return dir;
+	name_of(&early, from);
+	name_of(key, to);
+	return renameat(dir, from, dir, to) < 0 ? -errno : 0;
 }
 
 /* --- all of them -------------------------------------------------------------------------- */

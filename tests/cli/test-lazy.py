@@ -338,25 +338,30 @@ class Walk:
     def __init__(self, w, cwd, name):
         self.fifo = w.top / "walk"
         self.asked = subprocess.Popen([SNAP, "-q", "clone", "--lazy", "-n", name], cwd=cwd,
-                                      env=w.env, stdout=subprocess.DEVNULL)
-        self.gate = os.open(self.fifo, os.O_WRONLY)  # opens when the walk has begun
+                                      env=w.env, stdout=subprocess.PIPE)
+        self.gate = os.open(self.fifo, os.O_WRONLY)  # opens when the walk is there
 
     @staticmethod
-    def prepare(w):
+    def prepare(w, variable="SNAPCOW_WALK_PAUSE"):
         os.mkfifo(w.top / "walk")
-        w.env["SNAPCOW_WALK_PAUSE"] = str(w.top / "walk")
+        w.env[variable] = str(w.top / "walk")
 
     def __enter__(self):
         return self
 
-    def release(self):
+    def give_up(self):
         if self.gate >= 0:
             os.close(self.gate)
             self.gate = -1
+
+    def release(self):
+        self.give_up()
         assert self.asked.wait(60) == 0
+        return Path(self.asked.stdout.read().decode().strip())
 
     def __exit__(self, *_):
-        self.release()
+        if self.gate >= 0:
+            self.release()
 
 
 @test
@@ -1063,6 +1068,59 @@ def a_large_file_is_copied_while_its_writer_waits_and_captured_later(w):
     with open(path / "holes", "rb") as f:
         f.seek(512 << 20)
         assert f.read(4) == b"here"
+
+
+@test
+def a_writer_who_comes_during_the_walk_does_not_wait_for_its_end(w):
+    """Nobody knows yet what was promised, so his file is copied whatever its size."""
+    (w.project / "large").write_bytes(os.urandom(8 << 20))
+    Walk.prepare(w, "SNAPCOW_WALKED_PAUSE")
+    lazy = Lazy(w)
+    with Walk(w, lazy.project, "try") as walk:
+        for name in ("d/f5", "big", "large"):
+            with open(lazy.project / name, "r+b") as f:
+                f.write(b"new")
+        os.truncate(lazy.project / "d" / "f6", 3)
+        assert len(copies(w)) == 4, copies(w)
+        path = walk.release()
+    lazy.same(path)
+    assert lazy.status()["lost"] == 0
+    for i in (5, 6):
+        (path / "d" / f"f{i}").write_text("mine")
+        (path / "d" / f"f{i}").write_bytes((lazy.copy / "d" / f"f{i}").read_bytes())
+    assert lazy.finish()["lost"] == 0
+    assert not (w.store / "stash").exists()
+    lazy.same(path)
+
+
+@test
+def what_was_copied_during_the_walk_outlives_the_daemon(w):
+    Walk.prepare(w, "SNAPCOW_WALKED_PAUSE")
+    lazy = Lazy(w)
+    with Walk(w, lazy.project, "try") as walk:
+        (lazy.project / "d" / "f5").write_text("new")
+        path = walk.release()
+    w.kill_daemon()
+    assert len(copies(w)) == 1, "a dead daemon lost it"
+    w.env.pop("SNAPCOW_WALKED_PAUSE")
+    w.ok("mount", "try")
+    assert (path / "d" / "f5").read_text() == (lazy.copy / "d" / "f5").read_text()
+    assert lazy.finish()["lost"] == 0
+    assert not (w.store / "stash").exists()
+
+
+@test
+def what_was_copied_during_a_walk_that_is_given_up_goes(w):
+    Walk.prepare(w, "SNAPCOW_WALKED_PAUSE")
+    lazy = Lazy(w)
+    with Walk(w, lazy.project, "try") as walk:
+        (lazy.project / "d" / "f5").write_text("new")
+        assert len(copies(w)) == 1
+        walk.asked.kill()
+        walk.asked.wait(60)
+        walk.give_up()
+    wait_for(lambda: not copies(w))
+    w.ok("check")
 
 
 @test
