@@ -22,7 +22,7 @@ STATUS = "git -c core.fsmonitor=false status"
 
 
 def entries_of(session):
-    return 2000 if session.opts.quick else 80000
+    return 2000 if session.opts.quick else session.opts.entries
 
 
 def arms(session):
