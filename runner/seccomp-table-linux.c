@@ -27,7 +27,7 @@ const char *const seccomp_allowed[] = {
 	"lsetxattr", "removexattr", "setxattr",
 	/* files by descriptor */
 	"close", "close_range", "copy_file_range", "dup", "dup2", "dup3", "fadvise64", "fallocate",
-	"fcntl", "fdatasync", "flock", "fsync", "ftruncate", "lseek", "pread64", "preadv", "preadv2",
+	"fdatasync", "flock", "fsync", "ftruncate", "lseek", "pread64", "preadv", "preadv2",
 	"pwrite64", "pwritev", "pwritev2", "read", "readahead", "readv", "sendfile", "splice",
 	"sync", "sync_file_range", "syncfs", "tee", "write", "writev", "cachestat",
 	"io_cancel", "io_destroy", "io_getevents", "io_pgetevents", "io_setup", "io_submit",
@@ -102,13 +102,15 @@ const char *const seccomp_refused[] = {
 	(CLONE_NEWNS | CLONE_NEWCGROUP | CLONE_NEWUTS | CLONE_NEWIPC | CLONE_NEWUSER | \
 	 CLONE_NEWPID | CLONE_NEWNET)
 
-/* Numbers of <linux/ptrace.h>, <linux/personality.h> and <asm-generic/ioctls.h>. */
+/* Numbers of <linux/ptrace.h>, <linux/personality.h>, <asm-generic/ioctls.h> and <linux/fcntl.h>. */
 #define TRACE_ATTACH    16
 #define TRACE_SEIZE     0x4206
 #define NO_RANDOMIZE    0x0040000
 #define ASK_PERSONALITY 0xffffffffu
 #define PUSH_INPUT      0x5412 /* TIOCSTI */
 #define CONSOLE_TRICKS  0x541c /* TIOCLINUX */
+#define TAKE_LEASE      1024   /* F_SETLEASE */
+#define TAKE_DELEGATION 1040   /* F_SETDELEG: the same for a directory */
 
 #define SETID      06000     /* S_ISUID | S_ISGID */
 #define MAKES_FILE 020000100 /* O_CREAT, and what O_TMPFILE has beside O_DIRECTORY */
@@ -181,6 +183,14 @@ const struct seccomp_judged seccomp_judged[] = {
 	    .cases = { { 1, ALL_BITS, PUSH_INPUT, .then = SECCOMP_SAYS_EPERM },
 		       { 1, ALL_BITS, CONSOLE_TRICKS, .then = SECCOMP_SAYS_EPERM },
 		       { 1, ALL_BITS, SANDBOX_ASK_SNAPSHOT, .then = SECCOMP_SAYS_EPERM } },
+	    .otherwise = SECCOMP_SAYS_ALLOW,
+	},
+	{
+	    /* Who opens a leased file waits 45 s, outside too, and asks for no lock. */
+	    .call = "fcntl",
+	    .n_cases = 2,
+	    .cases = { { 1, ALL_BITS, TAKE_LEASE, .then = SECCOMP_SAYS_EPERM },
+		       { 1, ALL_BITS, TAKE_DELEGATION, .then = SECCOMP_SAYS_EPERM } },
 	    .otherwise = SECCOMP_SAYS_ALLOW,
 	},
 	{

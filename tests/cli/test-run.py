@@ -163,6 +163,27 @@ def nothing_set_id_is_left_behind(w):
 
 
 @live_test
+def no_program_outside_waits_for_a_run(w):
+    """A lease on a granted file would stop whoever opens it to write, for 45 s, again and again."""
+    data = w.top / "data"
+    data.mkdir()
+    (data / "file").write_text("of the host")
+    act = ("import fcntl, os\n"
+           f"for path in ('{data}/file', 'README.md', '{data}'):\n"
+           "    fd = os.open(path, os.O_RDONLY)\n"
+           "    for command in (fcntl.F_SETLEASE, 1040):\n"
+           "        try: fcntl.fcntl(fd, command, fcntl.F_RDLCK); print('leased')\n"
+           "        except OSError as e: print(e.errno)\n")
+    words = ("/usr/bin/python3", "-I", "-c", act)
+    control = subprocess.run(words, cwd=w.project, stdout=subprocess.PIPE, check=True).stdout.split()
+    assert control.count(b"leased") >= 2, control
+    for how in ("--ro", "--rw"):
+        got = run(w, how, str(data), "--", *words)
+        assert got["stdout"].split() == ["1"] * 6, got
+        assert [(r["what"], r["count"]) for r in got["refusals"]] == [("fcntl", 6)], got["refusals"]
+
+
+@live_test
 def every_refusal_is_counted(w):
     act = ("import ctypes\nlibc = ctypes.CDLL(None, use_errno=True)\n"
            "for i in range(1500):\n    libc.mount(0, 0, 0, 0, 0)\n    assert ctypes.get_errno() == 1\n"

@@ -420,6 +420,17 @@ static int try_setid_folder(void)
 	return after_setid(syscall(SYS_fchmodat, AT_FDCWD, SETID_NAME, 02755));
 }
 
+/* Whoever else opens it to write waits. */
+static int try_lease(void)
+{
+	int fd = open("attempt-lease", O_RDONLY | O_CREAT | O_CLOEXEC, 0600);
+	int r = fd < 0 ? errno : told(fcntl(fd, F_SETLEASE, F_RDLCK));
+
+	unlink("attempt-lease");
+	close(fd);
+	return r;
+}
+
 #define SETID_OPEN(name, flags) \
 	syscall(SYS_openat, AT_FDCWD, name, (flags) | O_RDWR | O_CLOEXEC, 04755)
 
@@ -517,6 +528,7 @@ static int try_setid_folder(void)
 	X(init_kill, told(kill(1, SIGKILL)))                                                \
 	X(abstract, try_abstract())                                                         \
 	X(port, try_port())                                                                 \
+	X(lease, try_lease())                                                               \
 	X(bounding_set, try_caps())                                                         \
 	X(no_randomize, in_child(do_no_randomize))                                          \
 	X(trace_me, in_child(do_trace_me))                                                  \

@@ -54,6 +54,7 @@ FAMILIES = {
         name: {EPERM} for name in ("push_input", "push_input_high", "console_tricks")},
     "the_host_s_processes_and_sockets_are_not_there": {
         "host_pid": {ESRCH}, "abstract": {ECONNREFUSED, EPERM}, "port": {ECONNREFUSED}},
+    "nobody_outside_waits_for_a_lease": {"lease": {EPERM}},
     "no_capability_can_come_back": {"bounding_set": {EPERM}},
     "nothing_becomes_set_id": {
         **{name: {EPERM} for name in SETID},

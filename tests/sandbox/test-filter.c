@@ -185,6 +185,11 @@ TEST(arguments_are_judged_by_their_low_half)
 		EXPECT("ioctl", REFUSED, 0, 0x541c | high << 8);
 		EXPECT("ioctl", REFUSED, 0, SANDBOX_ASK_SNAPSHOT | high);
 		EXPECT("ioctl", SECCOMP_RET_ALLOW, 0, 0x5401);
+		EXPECT("fcntl", REFUSED, 0, 1024 | high);
+		EXPECT("fcntl", REFUSED, 0, 1040 | high);
+		for (uint64_t command = 0; command < 1040; command++)
+			if (command != 1024)
+				EXPECT("fcntl", SECCOMP_RET_ALLOW, 0, command);
 		EXPECT("socket", SECCOMP_RET_ALLOW, AF_UNIX | high, SOCK_STREAM, 0);
 		EXPECT("socket", FAMILY, 40 | high, SOCK_STREAM, 0);
 		EXPECT("clone", REFUSED, CLONE_NEWUSER | high);
