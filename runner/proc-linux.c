@@ -7,8 +7,14 @@
  * name.
  */
 #include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
 
 #include "base/cleanup.h"
+#include "base/fdio.h"
+#include "base/size.h"
 #include "runner/mount-api.h"
 #include "runner/sandbox-i.h"
 
@@ -53,6 +59,53 @@ static int cover(int target, int with, const char *name, struct err *err)
 	return 0;
 }
 
+#define WATCH_PART 4 /* a run has at most this fraction of what a user has */
+
+/* A number in a file of /proc; 0 if there is none. */
+static uint64_t read_number(int proc, const char *name)
+{
+	AUTO_CLOSE int fd = openat(proc, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+	char text[32] = "";
+	uint64_t number;
+	ssize_t n = fd < 0 ? fd : fdio_read(fd, text, sizeof(text) - 1);
+
+	if (n <= 0)
+		return 0;
+	text[strcspn(text, "\n")] = '\0';
+	return size_parse_u64(text, &number) < 0 ? 0 : number;
+}
+
+/* Where the kernel has no such number, or something outside of us keeps /proc/sys closed, it is left. */
+static int bound_number(int proc, const char *name, uint64_t most, struct err *err)
+{
+	AUTO_CLOSE int fd = openat(proc, name, O_WRONLY | O_NOFOLLOW | O_CLOEXEC);
+	char text[32];
+	int len = snprintf(text, sizeof(text), "%" PRIu64, most);
+	int r = fd < 0 ? -errno : fdio_write(fd, text, (size_t)len);
+
+	if (r == -ENOENT || r == -EACCES || r == -EPERM || r == -EROFS)
+		return 0;
+	return r < 0 ? err_set(err, r, "bounding '/proc/%s' of the run", name) : 0;
+}
+
+/*
+ * What a run watches with inotify counts for its user outside, too: with all of it in a run, systemd and
+ * editors could watch nothing.
+ */
+static int bound_watches(int proc, struct err *err)
+{
+	const uint64_t instances = read_number(proc, "sys/fs/inotify/max_user_instances");
+	const uint64_t watches = read_number(proc, "sys/fs/inotify/max_user_watches");
+	int r = 0;
+
+	if (instances >= WATCH_PART)
+		r = bound_number(proc, "sys/user/max_inotify_instances", instances / WATCH_PART,
+				 err);
+	if (r == 0 && watches >= WATCH_PART)
+		r = bound_number(proc, "sys/user/max_inotify_watches", watches / WATCH_PART, err);
+	return r;
+}
+
 int proc_mask(int root, int empty_dir, int empty_file, struct err *err)
 {
 	AUTO_CLOSE int proc = mount_openat2(root, "proc", O_PATH | O_DIRECTORY, RESOLVE_BENEATH);
@@ -60,6 +113,7 @@ int proc_mask(int root, int empty_dir, int empty_file, struct err *err)
 
 	if (proc < 0)
 		return err_sys(err, "opening '/proc' of the run");
+	r = bound_watches(proc, err);
 	for (size_t i = 0; r == 0 && i < ARRAY_LEN(masked); i++) {
 		/* A directory refuses O_NOFOLLOW never and O_DIRECTORY tells the two apart. */
 		AUTO_CLOSE int dir =

@@ -52,6 +52,17 @@ def empty_files_that_are_not_on_disk_are_bounded_too(box):
 
 
 @test
+def what_a_run_watches_leaves_most_to_its_user(box):
+    """inotify counts for the user outside, too, who would have none left."""
+    act = ("import ctypes\nlibc, n = ctypes.CDLL(None), 0\n"
+           "while n < 5000 and libc.inotify_init1(0) >= 0: n += 1\n"
+           "print(n, *(open(f'/proc/sys/user/max_inotify_{x}').read().strip() for x in ('instances', 'watches')))")
+    most = {x: int(Path(f"/proc/sys/fs/inotify/max_user_{x}").read_text()) for x in ("instances", "watches")}
+    n, instances, watches = map(int, box.python(act).ends(0).lines()[0].split())
+    assert 0 < n <= instances == most["instances"] // 4 and watches == most["watches"] // 4, (n, instances, watches)
+
+
+@test
 def a_memory_limit_by_name_is_had_or_refused(box):
     if can_group():
         raise Skip("a memory group can be made here")
