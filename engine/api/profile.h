@@ -28,7 +28,7 @@ struct engine_profile_mount {
 
 #define ENGINE_SECCOMP_STRICT "strict" /* our own list with fewer calls */
 
-/* In `hide`: files in the project's top directory that usually hold secrets. */
+/* In `hide`: files of the project that usually hold secrets. */
 #define ENGINE_HIDE_SECRETS "@secrets"
 
 /* All of it, with what it extends.  Of numbers 0 is no limit. */

@@ -13,6 +13,7 @@
 #include "engine/run/run-cover.h"
 #include "engine/run/run-git.h"
 #include "engine/run/run-root.h"
+#include "engine/run/run-secrets.h"
 
 void run_view_release(struct run_view *v)
 {
@@ -284,38 +285,18 @@ static int hide_store(const struct place *at, struct err *err)
 /* The usual places of credentials.  An untrusted run needs none of them. */
 static int hide_secrets(const struct place *at, struct err *err)
 {
-	static const char *const names[] = {
-		".env",
-		".env.local",
-		".env.development",
-		".env.production",
-		".env.staging",
-		".env.test",
-		".envrc",
-		".netrc",
-		".npmrc",
-		".pypirc",
-		".git-credentials",
-		".ssh",
-		".aws",
-		".gnupg",
-		".kube",
-		"id_rsa",
-		"id_ecdsa",
-		"id_ed25519",
-		"credentials.json",
-		"service-account.json",
-		"secrets.yaml",
-		"secrets.yml",
-		"secrets.json",
-	};
-	int r = 0;
+	CLEANUP(strlist_done) struct strlist found = { 0 };
+	bool all;
+	int r = run_secrets_find(at->view->clone_fd, &found, &all, err);
 
-	for (size_t i = 0; r >= 0 && i < ARRAY_LEN(names); i++) {
-		AUTO_FREE char *path = path_join(at->stage->project, names[i]);
+	for (size_t i = 0; i < found.n && r >= 0; i++) {
+		AUTO_FREE char *path = path_join(at->stage->project, found.list[i]);
 
 		r = path ? add_hidden(at, path, err) : err_nomem(err);
 	}
+	if (r >= 0 && !all)
+		engine_warn(at->engine, "the project has so many directories that the deepest ones "
+					"were not looked through for secrets; hide those by name");
 	return r;
 }
 

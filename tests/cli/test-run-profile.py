@@ -3,7 +3,6 @@
 import json
 import os
 import shutil
-import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -53,65 +52,6 @@ def without_a_profile_the_limits_are_those_of_the_contract(w):
                          "output": GIB, "net_out": None}, limits(w)
 
 
-# What the list of a usual run allows: harmless by itself (tests/sandbox/test-attempts.py).
-ALLOWED = {"no_randomize", "trace_me", "memfd"}
-
-
-def through(w, profile, host):
-    """Which of the attempts of tests/sandbox get through a whole run with that profile."""
-    words = [word for pair in host.items() for word in ("--env", "=".join(pair))]
-    got = run(w, *MISSING, "--profile", profile, *words, "--", "./attempts")
-    ends = dict(line.split() for line in got["stdout"].splitlines())
-    assert len(ends) > 100, got
-    return {name for name, code in ends.items() if int(code) in (0, 253, 254, 255)}
-
-
-@live_test
-def strict_lets_nothing_through(w):
-    """The containment table of docs/design/sandbox.md, by the whole program."""
-    shutil.copy(os.environ["SNAP_SANDBOX_ATTEMPTS"], w.project / "attempts")
-    secret = w.top / "host-file"
-    secret.write_text("of the host")
-    name = f"snap-test-{os.getpid()}"
-    with socket.socket() as tcp, socket.socket(socket.AF_UNIX) as abstract:
-        tcp.bind(("127.0.0.1", 0))
-        tcp.listen()
-        abstract.bind("\0" + name)
-        abstract.listen()
-        host = {"HOST_PID": str(os.getpid()), "HOST_ABSTRACT": name, "HOST_FILE": str(secret),
-                "HOST_PORT": str(tcp.getsockname()[1])}
-        assert through(w, "default", host) == ALLOWED
-        assert through(w, "strict", host) == set()
-
-
-@live_test
-def strict_hides_the_store_and_grants_no_more_than_it_says(w):
-    clone(w, "neighbour")
-    (w.project / "more").write_text(
-        "import mmap, os\n"
-        "def tries(what, act):\n"
-        "    try: act()\n"
-        "    except (OSError, MemoryError, ValueError, RuntimeError): return\n"
-        "    print(what)\n"
-        "def file_of(size, path):\n"
-        "    with open(path, 'wb') as f:\n"
-        "        os.posix_fallocate(f.fileno(), 0, size)\n"
-        "def forks():\n"
-        "    for i in range(200):\n"
-        "        if os.fork() == 0: __import__('time').sleep(60); os._exit(0)\n"
-        "tries('a file above its limit', lambda: file_of(257 << 20, 'big'))\n"
-        "tries('more in /tmp than memory', lambda: [file_of(200 << 20, f'/tmp/f{i}') for i in range(3)])\n"
-        "tries('growth above its limit', lambda: [file_of(250 << 20, f'g{i}') for i in range(5)])\n"
-        "tries('processes above their limit', forks)\n")
-    got = run(w, *MISSING, "--profile", "strict", "--", "/usr/bin/python3", "-I", "more", status=None)
-    assert got["stdout"] == "", got
-    got = sh(w, "cat /proc/self/mountinfo /proc/self/mounts /proc/1/mountinfo", *MISSING, "--profile",
-             "strict", status=None)
-    assert "/" in got["stdout"], got
-    for word in (str(w.store), str(w.top / "work"), "neighbour"):
-        assert word not in got["stdout"].replace(str(w.project), ""), (word, got["stdout"])
-
-
 @live_test
 def strict_leaves_little_of_everything(w):
     got = sh(w, "ulimit -n; head -c 300000000 /dev/zero > big; stat -c %s big", *MISSING,
@@ -130,7 +70,8 @@ def strict_leaves_little_of_everything(w):
 def strict_refuses_more_calls_and_hides_secrets(w):
     act = ("import ctypes, os\nlibc = ctypes.CDLL(None, use_errno=True)\n"
            "print(libc.ptrace(0, 0, 0, 0), libc.personality(0x0040000), libc.memfd_create(b'x', 0))\n"
-           "for name in ('.env', 'id_rsa', '.ssh/key', 'linked/.env', 'README.md'):\n"
+           "for name in ('.env', 'id_rsa', '.ssh/key', 'linked/.env', 'apps/web/.env.production.local', 'tls/a.pem',\n"
+           "             'README.md', 'tls/ca.pem', 'apps/web/.env.example'):\n"
            "    try: print(name, len(open(name).read()))\n"
            "    except OSError as e: print(name, -e.errno)\n")
     (w.project / ".env").write_text("TOKEN=secret")
@@ -138,15 +79,25 @@ def strict_refuses_more_calls_and_hides_secrets(w):
     (w.project / ".ssh").mkdir()
     (w.project / ".ssh" / "key").write_text("secret")
     (w.project / "linked").symlink_to(".")
+    (w.project / "apps" / "web").mkdir(parents=True)
+    (w.project / "tls").mkdir()
+    (w.project / "apps/web/.env.production.local").write_text("TOKEN=secret")
+    (w.project / "apps/web/.env.example").write_text("TOKEN=")
+    (w.project / "tls/a.pem").write_text("-----BEGIN EC PRIVATE KEY-----\nMHcC\n")
+    (w.project / "tls/ca.pem").write_text("-----BEGIN CERTIFICATE-----\nMIIC\n")
     python = ("--", "/usr/bin/python3", "-I", "-c", act)
     usual = run(w, *python)["stdout"].splitlines()  # the control
     assert "-1" not in usual[0].split() and usual[1] == ".env 12" and usual[2] == "id_rsa 12", usual
     got = run(w, "--profile", "strict", *MISSING, *python)
     lines = got["stdout"].splitlines()
     assert lines[0] == "-1 -1 -1", got
-    assert all(line.split()[1].startswith("-") for line in lines[1:5]), lines
-    assert lines[5] == "README.md 6", lines
+    assert all(line.split()[1].startswith("-") for line in lines[1:7]), lines
+    assert lines[7:] == ["README.md 6", "tls/ca.pem 33", "apps/web/.env.example 6"], lines
     assert {r["what"] for r in got["refusals"]} >= {"ptrace", "memfd_create"}, got["refusals"]
+    # Nor under another name of the directory.
+    got = sh(w, "mv apps other; mv tls keys; cat other/web/.env.production.local keys/a.pem; rm -rf other keys; true",
+             "--profile", "strict", *MISSING)
+    assert "secret" not in got["stdout"] and "EC PRIVATE" not in got["stdout"], got
 
 
 @live_test
