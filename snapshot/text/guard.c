@@ -10,7 +10,8 @@
 
 /* clang-format off */
 static const struct guard_rule rules[] = {
-	{ "git", ".git\n.gitmodules\n.gitattributes\n.gitconfig\n.hg/\n.hgrc\n.hgsub\n.svn/\n.bzr/\n.jj/\n.sl/\n",
+	{ "git", ".git\n.gitmodules\n.gitattributes\n.gitconfig\n.hg/\n.hgrc\n.hgsub\n.svn/\n.bzr/\n.jj/\n.sl/\n"
+	  "_darcs/\n.pijul/\n.repo/\n.arcconfig\n.arclint\n",
 	  "git and its like run what their hooks, filters and configuration name", GUARD_HOLD },
 	{ GUARD_BARE, NULL, "git takes such a directory for a repository and runs what its configuration names",
 	  GUARD_HOLD },
@@ -37,7 +38,9 @@ static const struct guard_rule rules[] = {
 	{ "tools", ".mvn/\nrust-toolchain\nrust-toolchain.toml\n.bazelrc\n.bazeliskrc\n*.pth\nsitecustomize.py\n"
 	  "usercustomize.py\n.Rprofile\n.Renviron\n.ghci\n.iex.exs\n.irbrc\n.pryrc\n.pdbrc\n.pdbrc.py\n.perldb\n.ocamlinit\n"
 	  ".utoprc\n.sqliterc\n.psqlrc\n.gdbinit\n.lldbinit\n.pylintrc\npylintrc\n.jvmopts\n.sbtopts\n"
-	  ".replit\n",
+	  ".replit\nhie.yaml\nrust-analyzer.toml\n.rust-analyzer.toml\n.octaverc\n.latexmkrc\nlatexmkrc\nansible.cfg\n"
+	  ".flake8\nmypy.ini\n.mypy.ini\n.rubocop.yml\n.rspec\n.yardopts\n.solargraph.yml\n.valgrindrc\n.screenrc\n"
+	  ".tmux.conf\n.formatter.exs\n.credo.exs\n",
 	  "a compiler, interpreter, debugger or build tool runs what it says when it starts here", GUARD_HOLD },
 	{ "agents", "AGENTS.md\nAGENTS.*.md\nAGENT.md\n.agents/\n.agent/\nCLAUDE.md\nCLAUDE.*.md\n.claude/\n.claude.json\n"
 	  "GEMINI.md\n.gemini/\n.cursor/\n.cursorrules\n.cursorignore\n.windsurfrules\n.windsurf/\n.codeium/\n"
@@ -53,7 +56,11 @@ static const struct guard_rule rules[] = {
 	{ GUARD_RECIPES, "Makefile\nmakefile\nGNUmakefile\n*.mk\n", "make runs it", GUARD_WARN },
 	{ "build", "conftest.py\nsetup.py\nnoxfile.py\nbuild.rs\nbinding.gyp\nbuild.gradle\nbuild.gradle.kts\n"
 	  "settings.gradle\nsettings.gradle.kts\ngradle/wrapper/\ngradlew\nmvnw\nRakefile\nGemfile\nJustfile\njustfile\n"
-	  "Taskfile.yml\nDockerfile\ndocker-compose.yml\ncompose.yaml\n",
+	  "Taskfile.yml\nDockerfile\ndocker-compose.yml\ncompose.yaml\nCMakeLists.txt\n*.cmake\nCMakePresets.json\n"
+	  "meson.build\nconfigure\nconfigure.ac\ntox.ini\npytest.ini\npyproject.toml\nsetup.cfg\ncomposer.json\nbuild.xml\n"
+	  "pom.xml\ngradle.properties\nbuild.sbt\nmix.exs\nrebar.config\nPackage.swift\nVagrantfile\nTiltfile\nflake.nix\n"
+	  "shell.nix\ndefault.nix\n*.bzl\nMODULE.bazel\nDirectory.Build.props\nDirectory.Build.targets\n"
+	  "eslint.config.*\n.eslintrc*\nvite.config.*\nwebpack.config.*\njest.config.*\nbabel.config.*\n.mocharc*\n",
 	  "a build or a test runs it", GUARD_WARN },
 	{ "set-id", NULL, "whoever runs it becomes its owner", GUARD_HOLD },
 	{ GUARD_CAPABLE, NULL, "whoever runs it may do what only root may", GUARD_HOLD },

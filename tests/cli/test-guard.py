@@ -25,6 +25,13 @@ CLAUDE.md sub/CLAUDE.md CLAUDE.local.md .claude/settings.json AGENTS.md AGENTS.o
 .github/copilot-instructions.md .mcp.json .aider.conf.yml .codex/config.toml .clinerules .clinerules/a.md .roo/rules/a.md
 .continue/config.yaml .goosehints .junie/guidelines.md .kiro/steering/a.md .amazonq/rules/a.md opencode.json
 .opencode/agent/a.md QWEN.md CRUSH.md WARP.md .augment-guidelines .trae/rules/a.md
+hie.yaml rust-analyzer.toml .octaverc latexmkrc ansible.cfg .flake8 mypy.ini .rubocop.yml .rspec .repo/repo/main.py
+_darcs/prefs/defaults .arcconfig sub/.formatter.exs
+""".split()
+WARNED = """
+tests/conftest.py setup.py sub/CMakeLists.txt cmake/a.cmake meson.build configure tox.ini pyproject.toml setup.cfg pom.xml
+gradle.properties build.sbt mix.exs Package.swift Vagrantfile flake.nix rules.bzl Directory.Build.targets
+eslint.config.mjs .eslintrc.js vite.config.ts jest.config.cjs composer.json
 """.split()
 PASS = ["claude.c", "docs/agents.md", "src/git/config", "mise/main.rs", "HEAD", "objects/one", "src/pth"]
 
@@ -259,10 +266,11 @@ def recipes_that_changed_are_named(w):
 @live_test
 def what_builds_and_tests_run_is_a_warning(w):
     there = clone(w)
-    make(there / "tests" / "conftest.py")
+    for name in (*WARNED, *PASS):
+        make(there / name)
     got = promote(w, "try")
     assert statuses(got)["tests/conftest.py"] == "added"
-    assert warnings(got) == {"tests/conftest.py": ("build", None)}, got
+    assert warnings(got) == dict.fromkeys(WARNED, ("build", None)), got
 
 
 # --- the way of a rollback ------------------------------------------------------------------
