@@ -1,0 +1,130 @@
+"""The containment table of docs/design/sandbox.md: how many attempts get through a whole `snap run`.
+
+With the profiles default and strict; as root, and with --user as an ordinary user. It is printed
+row by row, and tools/containment prints it alone.
+"""
+
+import os
+import shutil
+import socket
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "live"))
+
+import livetest  # noqa: E402  (found through the line above)
+from livetest import live_test, note  # noqa: E402
+from runtest import clone, run  # noqa: E402
+
+# What profiles ask for by name cannot be had everywhere; what is missing is then said.
+MISSING = ("--allow-missing", "memory", "--allow-missing", "cpu")
+# What the list of a usual run allows: harmless by itself, of use to debuggers and runtimes.
+OWN = "what helps an attack on the kernel, or hides a program"
+ROWS = {  # of tests/sandbox/attempts.c
+    "the init, through /proc/1 and by signals":
+        "init_exe init_exe_link init_root init_cwd init_fd init_mem init_environ init_cmdline init_maps init_stop "
+        "init_kill",
+    "files of the host, the kernel's settings, /proc, /sys, devices":
+        "shadow host_file core_pattern modprobe_path net_sysctl hostname_sysctl proc_kallsyms proc_kmsg proc_keys "
+        "proc_timer_list proc_interrupts proc_slabinfo proc_pageflags sys dev_kmsg dev_fuse dev_console dev_loop "
+        "dev_userfaultfd make_device",
+    "namespaces, mounts, roots, file handles":
+        "open_by_handle chroot unshare_user unshare_time clone_user clone_user_net clone3_user setns mount umount "
+        "pivot_root fsopen fspick open_tree move_mount mount_setattr",
+    "other processes, keys, engines of the kernel":
+        "attach seize vm_read getfd kcmp keyctl add_key request_key bpf perf userfaultfd io_uring vmsplice fanotify "
+        "mbind move_pages migrate_pages set_mempolicy personality",
+    "commanding the machine":
+        "syslog acct swapon swapoff quotactl reboot kexec init_module delete_module sethostname setdomainname "
+        "clock_set adjtimex",
+    "families of sockets, the terminal, the host's sockets and processes":
+        "vsock alg packet xdp raw_ip netlink_uevent netlink_netfilter netlink_audit push_input push_input_high "
+        "console_tricks host_pid abstract port",
+    "capabilities, set-id bits, leases":
+        "bounding_set lease setid_fchmod setid_group setid_fchmodat setid_fchmodat2 setid_old setid_openat "
+        "setid_tmpfile setid_openat2 setid_mknodat setid_folder setid_mkdirat",
+    OWN: "no_randomize trace_me memfd",
+}
+# `default` grants so much that filling it takes minutes; strict's own limits are tried as they are.
+SMALLER = {"default": ("--disk", "1G", "--fsize", "256M", "--mem", "512M", "--pids", "128"), "strict": ()}
+FILL = """
+import os, sys, time
+def tries(what, act):
+    try: act()
+    except (OSError, MemoryError): return
+    print(what)
+def file_of(size, path):
+    with open(path, 'wb') as f: os.posix_fallocate(f.fileno(), 0, size)
+def forks():
+    for i in range(200):
+        if os.fork() == 0: time.sleep(60); os._exit(0)
+tries('a file', lambda: file_of(257 << 20, 'big'))
+tries('/tmp', lambda: [file_of(200 << 20, f'/tmp/f{i}') for i in range(3)])
+tries('the clone', lambda: [file_of(250 << 20, f'g{i}') for i in range(5)])
+tries('processes', forks)
+"""
+
+
+def attempted(w, profile):
+    """Which of the attempts get through: {name: whether}."""
+    secret = w.top / "host-file"
+    secret.write_text("of the host")
+    name = f"snap-test-{os.getpid()}"
+    with socket.socket() as tcp, socket.socket(socket.AF_UNIX) as abstract:
+        tcp.bind(("127.0.0.1", 0))
+        tcp.listen()
+        abstract.bind("\0" + name)
+        abstract.listen()
+        host = {"HOST_PID": str(os.getpid()), "HOST_ABSTRACT": name, "HOST_FILE": str(secret),
+                "HOST_PORT": str(tcp.getsockname()[1])}
+        words = [word for pair in host.items() for word in ("--env", "=".join(pair))]
+        got = run(w, *MISSING, "--profile", profile, *words, "--", "./attempts")
+    ends = dict(line.split() for line in got["stdout"].splitlines())
+    return {name: int(code) in (0, 253, 254, 255) for name, code in ends.items()}
+
+
+def in_mountinfo(w, profile):
+    """Which of the store, another clone and the host's path of the clone a run reads there."""
+    got = run(w, *MISSING, "--profile", profile, "--", "cat", "/proc/self/mountinfo", "/proc/self/mounts",
+              "/proc/1/mountinfo", status=None)
+    seen = got["stdout"].replace(str(w.project), "")
+    assert " / " in seen, got
+    # Mounts of the store's clones are below it.
+    words = {"the store": str(w.store), "another clone": "neighbour", "the clone's path": "/clones/"}
+    return {what for what, word in words.items() if word in seen}
+
+
+def filled(w, profile):
+    got = run(w, *MISSING, "--profile", profile, *SMALLER[profile], "--", "/usr/bin/python3", "-I", "-c", FILL,
+              status=None)
+    assert got["limit"] is not None, "it did try"
+    return set(got["stdout"].splitlines())
+
+
+def containment(w, profile):
+    """[(row, attempts, those that got through)]"""
+    ends = attempted(w, profile)
+    rows = [(row, names.split()) for row, names in ROWS.items()]
+    assert sorted(ends) == sorted(name for _, names in rows for name in names), "each is in one row"
+    table = [(row, len(names), {n for n in names if ends[n]}) for row, names in rows]
+    table.append(("the store, another clone, or the host's path of the clone, in mountinfo", 3,
+                  in_mountinfo(w, profile)))
+    table.append(("more than was granted: a file, the clone, /tmp, processes", 4, filled(w, profile)))
+    return table
+
+
+@live_test
+def the_containment_table(w):
+    shutil.copy(os.environ["SNAP_SANDBOX_ATTEMPTS"], w.project / "attempts")
+    clone(w, "neighbour")
+    tables = [containment(w, profile) for profile in ("default", "strict")]
+    for (row, tried, default), (_, _, strict) in zip(*tables):
+        note(f"| {row} | {tried} | {len(default)} | {len(strict)} |")
+    note(f"| all | {sum(row[1] for row in tables[0])} | " +
+         " | ".join(str(sum(len(row[2]) for row in table)) for table in tables) + " |")
+    through = [{row: got for row, _, got in table if got} for table in tables]
+    assert through == [{OWN: {"no_randomize", "trace_me", "memfd"}}, {}], through
+
+
+if __name__ == "__main__":
+    sys.exit(livetest.main())
