@@ -11,7 +11,8 @@
 #include "base/strlist.h"
 
 /*
- * Add their paths below the directory `dir`.  Directories are looked through level by level; false in
- * `ret_all` if there were too many of them, and those that lie deepest were not.
+ * Add their paths below the directory `dir`; of a directory with many of them only its own.  Directories
+ * are looked through level by level; false in `ret_all` if there were too many of them, and those that lie
+ * deepest were not.  -E2BIG: there are more than can be hidden.
  */
 NODISCARD int run_secrets_find(int dir, struct strlist *ret, bool *ret_all, struct err *err);

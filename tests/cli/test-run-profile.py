@@ -94,6 +94,17 @@ def strict_refuses_more_calls_and_hides_secrets(w):
     assert all(line.split()[1].startswith("-") for line in lines[1:7]), lines
     assert lines[7:] == ["README.md 6", "tls/ca.pem 33", "apps/web/.env.example 6"], lines
     assert {r["what"] for r in got["refusals"]} >= {"ptrace", "memfd_create"}, got["refusals"]
+    # Of a directory with many there is nothing, and no run has as many mounts as it takes to hide all of these.
+    for i in range(200):
+        (w.project / "certs" / f"{i}.key").parent.mkdir(exist_ok=True)
+        (w.project / "certs" / f"{i}.key").write_text("secret")
+    got = sh(w, "cat certs/*; ls certs; cat README.md", "--profile", "strict", *MISSING)
+    assert got["stdout"] == "first\n", got
+    for i in range(160):
+        (w.project / f"{i}.key").write_text("secret")
+    w.snap("run", "--profile", "strict", *MISSING, "--", "true").fails(125, "look like secrets", "'hide'")
+    for i in range(160):
+        (w.project / f"{i}.key").unlink()
     # Nor under another name of the directory.
     got = sh(w, "mv apps other; mv tls keys; cat other/web/.env.production.local keys/a.pem; rm -rf other keys; true",
              "--profile", "strict", *MISSING)
