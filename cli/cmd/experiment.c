@@ -73,20 +73,20 @@ static int print_json(const struct invocation *inv, const char *act, const struc
 	return json_print(&doc, inv->out, err);
 }
 
-/* What to type for a winner that nobody promoted yet. */
+/* What to type for a winner, or for one of those that tie, while nothing is promoted. */
 static void print_next(const struct invocation *inv, const struct engine_experiment *x)
 {
+	const char *best = x->winner ? x->winner : x->n_tie > 0 ? x->tie[0] : NULL;
 	AUTO_FREE char *line = NULL;
 
-	for (size_t i = 0; x->winner && i < x->n_arms; i++)
+	for (size_t i = 0; best && i < x->n_arms; i++)
 		if (x->arms[i].promotion[0] != '\0' ||
-		    (strcmp(x->arms[i].name, x->winner) == 0 && !x->arms[i].has_clone))
+		    (strcmp(x->arms[i].name, best) == 0 && !x->arms[i].has_clone))
 			return;
-	if (x->winner)
-		line = cmd_line(inv, "experiment promote",
-				(const char *[]){ x->name, x->winner, NULL });
+	if (best)
+		line = cmd_line(inv, "experiment promote", (const char *[]){ x->name, best, NULL });
 	if (line)
-		fprintf(inv->out, "to take it: %s\n", line);
+		fprintf(inv->out, "to take %s: %s\n", x->winner ? "it" : "one of them", line);
 }
 
 /* How to read what arms printed that did not pass. */
@@ -190,16 +190,21 @@ static int tell_with_page(struct invocation *inv, const char *act, const struct 
 	return r == CMD_OK && page < 0 ? CMD_FAILED : r;
 }
 
+static void hint_resume(struct invocation *inv, const char *name)
+{
+	const char *const words[] = { name, NULL };
+
+	cmd_hint_words(inv, "experiment resume", words);
+	cmd_hint_words(inv, "experiment rm", words);
+}
+
 static int finish(struct invocation *inv, const char *act, struct experiments_view *v, int r,
 		  const struct outcome *o, struct err *err)
 {
 	progress_done(inv->progress);
 	experiments_view_done(v);
 	if (r == -EINTR && o->x.name) {
-		const char *const words[] = { o->x.name, NULL };
-
-		cmd_hint_words(inv, "experiment resume", words);
-		cmd_hint_words(inv, "experiment rm", words);
+		hint_resume(inv, o->x.name);
 		r = fail_report(inv, r, err);
 		return r < 0 ? r : 128 + SIGINT;
 	}
@@ -262,6 +267,8 @@ static int promote(struct invocation *inv, struct err *err)
 		cmd_hint_words(inv, "experiment show", (const char *[]){ inv->words[1], NULL });
 	else if (r == -ENOENT)
 		cmd_hint(inv, "experiment list");
+	else if (r == -EBUSY && o.x.name && !o.x.alive)
+		hint_resume(inv, inv->words[1]);
 	/* What was asked for is this arm, not a winner. */
 	o.x.promote = ENGINE_PROMOTE_NO_ARM;
 	return finish(inv, "promote", &view, r, &o, err);
@@ -285,8 +292,8 @@ static bool find_standings(const struct invocation *inv, const struct engine_exp
 
 static int show(struct invocation *inv, struct err *err)
 {
-	CLEANUP(standings_done) struct standings s = { 0 };
 	CLEANUP(outcome_done) struct outcome o = { 0 };
+	CLEANUP(standings_done) struct standings s = { 0 }; /* after `o`, which it looks at */
 	CLEANUP(failures_done) struct failures failures = { 0 };
 	const struct experiment_args *args = inv->args;
 	int r = engine_experiment_load(inv->engine, inv->words[1], &o.x, err);
@@ -484,7 +491,7 @@ static int experiment_run(struct invocation *inv, struct err *err)
 		r = acts[i].run(inv, err);
 		if (r == -ENOENT && inv->n_hints == 0)
 			cmd_hint(inv, "experiment list --all");
-		if (r == -EBUSY && inv->n_words > 1) {
+		if (r == -EBUSY && inv->n_words > 1 && inv->n_hints == 0) {
 			const char *const name[] = { inv->words[1], NULL };
 
 			cmd_hint_words(inv, "experiment wait", name);

@@ -366,8 +366,11 @@ int engine_experiment_promote(struct engine *e, const char *name, const char *ar
 	arm = engine_experiment_arm(x, arm_name);
 	if (!arm)
 		return err_set(err, -ENOENT, "experiment '%s' has no arm '%.60s'", name, arm_name);
-	if (x->state != ENGINE_EXPERIMENT_ENDED && x->state != ENGINE_EXPERIMENT_PROMOTING)
-		return err_set(err, -EBUSY, "experiment '%s' is not over", name);
+	if (x->state != ENGINE_EXPERIMENT_ENDED && x->state != ENGINE_EXPERIMENT_PROMOTING) {
+		x->alive = false;
+		return err_set(err, -EBUSY, "experiment '%s' was interrupted and is not over",
+			       name);
+	}
 	r = choose_recover(&w, err);
 	if (r < 0)
 		return r;

@@ -283,6 +283,8 @@ def an_interrupted_one_leaves_no_run_and_is_resumed(w):
     assert process.returncode == 130 and b"experiment resume i" in err, (out, err)
     assert w.ok("ps", "--json").json("snap.ps/1")["runs"] == []
     assert b"interrupted" in w.ok("exp", "list").out and clones(w) == ["i-a"]
+    refused = w.snap("experiment", "promote", "i", "a").fails(11, "interrupted")
+    assert b"experiment resume i" in refused.err and b"experiment wait" not in refused.err, refused
     process = popen(w, "experiment", "resume", "--json", "i")
     until(lambda: (w.store / "clones" / "i-b").exists())
     until(lambda: w.ok("ps", "--json").json("snap.ps/1")["runs"])
@@ -339,6 +341,8 @@ def scores_that_cannot_be_added_up_are_refused_and_small_ones_are_exact(w):
 def a_winner_that_was_not_kept_is_not_offered(w):
     assert b"to take it" in w.ok("experiment", "--arm", "a=echo a > a").out
     assert b"to take it" not in w.ok("experiment", "--arm", "a=echo a > a", "--keep", "none").out
+    tied = ("experiment", "-n", "tied", "--arm", "a=true", "--arm", "b=true")
+    assert b"to take one of them: snap experiment promote tied a\n" in w.ok(*tied).out.replace(b"snapcow", b"snap")
 
 
 @live_test
