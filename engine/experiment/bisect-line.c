@@ -57,6 +57,14 @@ static size_t place_of(const struct engine_history *h, const struct snapshot *s)
 	return i;
 }
 
+/* A person knows it by its message, else by its tag. */
+static int add_snapshot(struct bisecting *b, const struct engine_snapshot *s, struct err *err)
+{
+	const char *title = *s->message == '\0' && s->n_tags > 0 ? s->tags[0] : s->message;
+
+	return add_state(b, s->id, strlen(s->id), title, strcspn(title, "\n"), err);
+}
+
 static int list_snapshots(struct bisecting *b, const struct ends *ends, struct err *err)
 {
 	CLEANUP(engine_history_done) struct engine_history h = { 0 };
@@ -85,7 +93,7 @@ static int list_snapshots(struct bisecting *b, const struct ends *ends, struct e
 		if (i != good && i != bad &&
 		    ((s->automatic && !o->automatic) || (!s->clone && s->part)))
 			continue;
-		r = add_state(b, s->id, strlen(s->id), s->message, strcspn(s->message, "\n"), err);
+		r = add_snapshot(b, s, err);
 	}
 	return r;
 }

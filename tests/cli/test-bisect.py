@@ -237,6 +237,10 @@ def people_get_a_log_of_what_was_tried_and_the_difference(w):
     w.snap("bisect", ids[0], ids[0], *CHECK).fails(2)
     w.snap("bisect", ids[0], ids[1]).fails(2, "command")
     w.snap("-q", "bisect", ids[0], ids[-1], "--", "/no/such/program").fails(1, "/no/such/program")
+    for tag in ("is-good", "is-bad"):
+        (w.project / "state").write_text(f"{tag[3:]} 1\n")
+        w.take("-t", tag)
+    assert b"  is-bad\n" in w.ok("bisect", "is-good", "is-bad", *CHECK).out, "without a message the tag says which"
     nothing_is_left(w)
 
 
