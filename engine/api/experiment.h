@@ -165,6 +165,7 @@ struct engine_experiment {
 	char *from; /* the state that all arms start from; NULL: the project as it is */
 	char base[ENGINE_ID_SIZE];
 	int64_t created, ended;
+	int64_t saved;  /* when this state was; 0: by a version that did not say */
 	uint64_t owner; /* by which its clones are known; never 0 */
 	enum engine_experiment_state state;
 	bool alive;    /* a process works on it now; not stored */

@@ -93,6 +93,9 @@ void work_log_event(struct work *w, const char *kind, const struct engine_arm *a
 /* The names from the outermost arm to this one: "strip/fast". */
 void work_path(const struct work *w, const struct engine_arm *arm, char text[ENGINE_ARM_PATH_SIZE]);
 
+/* Its runs went on after the death of the process that worked on it: that counts for the whole. */
+void work_count_unwatched(struct work *w);
+
 /* Milliseconds that are left for the whole; ENGINE_UNSAID: any number. */
 uint64_t work_left(struct work *w);
 

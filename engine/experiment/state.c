@@ -107,6 +107,7 @@ static const struct field experiment_list[] = {
 	X(ID, base),
 	X(INT, created),
 	X(INT, ended),
+	X(INT, saved),
 	X(UINT, owner),
 	X(UINT, state),
 	FIELD_LIST_OF(FIELD_LIST, struct engine_experiment, "arms", arms, n_arms, &arm_fields),
@@ -171,9 +172,17 @@ static void upgrade_rounds(struct json arm)
 	}
 }
 
+/* Until version 4 nobody asked for signatures. */
+static void upgrade_fleet(struct json on)
+{
+	json_set_bool(on, "signed_only", false);
+	json_set_null(on, "signers");
+	json_set_null(on, "sign");
+}
+
 /*
- * Version 1 knew no other machines, until version 2 no arm had others inside, and until version 4 nobody asked for
- * signatures.  Depth: ENGINE_LEVELS_MAX.
+ * Version 1 knew no other machines, until version 2 no arm had others inside, and until version 5 nobody knew when it
+ * was saved.  Depth: ENGINE_LEVELS_MAX.
  */
 static void upgrade_level(struct json j, uint64_t version, size_t level)
 {
@@ -181,13 +190,13 @@ static void upgrade_level(struct json j, uint64_t version, size_t level)
 	static const struct engine_fleet none;
 	const struct json arms = json_get_array(j, "arms");
 
+	json_set_int(j, "saved", 0);
 	if (version < 4)
 		json_set_null(j, "waits_for");
 	if (version < 2)
 		fields_set(json_set_object(j, "on"), &fleet_fields, &none);
-	json_set_bool(json_get_object(j, "on"), "signed_only", false);
-	json_set_null(json_get_object(j, "on"), "signers");
-	json_set_null(json_get_object(j, "on"), "sign");
+	if (version < 5)
+		upgrade_fleet(json_get_object(j, "on"));
 	for (size_t i = 0; i < json_length(arms); i++) {
 		const struct json arm = json_at_object(arms, i);
 		struct json inner;
@@ -210,7 +219,7 @@ static void upgrade(struct json j)
 static const struct docket_kind kind = {
 	.dir = EXPERIMENTS_DIR,
 	.noun = "experiment",
-	.version = 5,
+	.version = 6,
 	.fields = &experiment_fields,
 	.upgrade = upgrade,
 };

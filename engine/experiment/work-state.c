@@ -8,6 +8,8 @@
 #include "engine/experiment/experiment-i.h"
 #include "engine/find/event-i.h"
 
+#define NS_PER_MS 1000000
+
 /* --- telling ------------------------------------------------------------------------------- */
 
 struct work *work_whole(struct work *w)
@@ -78,6 +80,7 @@ int work_save(struct work *w, const struct engine_arm *arm, struct err *err)
 	int r;
 
 	count_time(whole);
+	whole->x->saved = engine_now();
 	whole->x->pid = getpid();
 	r = experiment_save(&whole->lock, whole->x, err);
 	if (r < 0)
@@ -87,6 +90,44 @@ int work_save(struct work *w, const struct engine_arm *arm, struct err *err)
 	if (arm)
 		work_tell(w, arm);
 	return 0;
+}
+
+/* When the last run of that clone ended; one that has not: now. */
+static int64_t last_end(struct work *w, const char *clone)
+{
+	CLEANUP(engine_runs_done) struct engine_runs runs = { 0 };
+	const struct engine_runs_options options = { .clone = clone };
+	int64_t last = 0;
+
+	if (!clone || engine_runs(w->engine, &options, &runs, NULL) < 0)
+		return 0;
+	for (size_t i = 0; i < runs.n; i++) {
+		const struct engine_run *run = &runs.list[i];
+		const int64_t end = run->state == ENGINE_RUN_RUNNING ? engine_now() : run->ended;
+
+		if (run->started >= w->x->created && end > last)
+			last = end;
+	}
+	return last;
+}
+
+void work_count_unwatched(struct work *w)
+{
+	struct engine_arms_walk walk = engine_arms_walk(w->x);
+	const struct engine_arm *arm;
+	int64_t last = 0;
+
+	if (w->x->saved == 0 || w->x->all_time_ms == 0)
+		return;
+	while ((arm = engine_arms_next(&walk))) {
+		const int64_t command = arm->has_clone ? last_end(w, arm->clone) : 0;
+		const int64_t check = last_end(w, arm->judge);
+
+		last = command > last ? command : last;
+		last = check > last ? check : last;
+	}
+	if (last > w->x->saved)
+		w->x->spent_ms += (uint64_t)(last - w->x->saved) / NS_PER_MS;
 }
 
 uint64_t work_left(struct work *w)

@@ -310,8 +310,10 @@ static int take(struct work *w, const char *name, struct err *err)
 
 static int work_rest(struct work *w, struct err *err)
 {
-	int r = recover(w, err);
+	int r;
 
+	work_count_unwatched(w);
+	r = recover(w, err);
 	if (r >= 0)
 		return go(w, err);
 	note_problem(w, r, err);

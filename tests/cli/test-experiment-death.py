@@ -345,6 +345,23 @@ def a_death_gives_no_time_back_and_leaves_no_measuring_run(w):
 
 
 @live_test
+def what_ran_on_after_a_death_counts_for_the_whole(w):
+    process = popen(w, "experiment", "-n", "u", "--arm", "a=until [ -e stop ]; do sleep 0.05; done", "--arm", "b=true",
+                    "--jobs", "1", "--all-time", "30m")
+    until(lambda: w.ok("ps", "--json").json("snap.ps/1")["runs"])
+    process.kill()
+    process.communicate(timeout=60)
+    # As if it had died an hour ago.
+    path = w.store / "experiments" / "u" / "state.json"
+    state = json.loads(path.read_text())
+    state["saved"] -= 3600 * 10**9
+    path.write_text(json.dumps(state))
+    got = experiment(w, "resume", "u", status=15)
+    assert states(got) == {"a": "stopped", "b": "stopped"} and "time of the whole" in arm(got, "a")["why"], got
+    assert w.ok("ps", "--json").json("snap.ps/1")["runs"] == []
+
+
+@live_test
 def an_arm_whose_holder_is_killed_begins_again(w):
     process = popen(w, "experiment", "--json", "-n", "k", "--arm",
                     "a=echo once > a; until [ -e stop ]; do sleep 0.05; done; rm stop")

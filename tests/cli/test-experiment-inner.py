@@ -341,11 +341,12 @@ def a_state_of_the_version_before_is_read(w):
     experiment(w, "-n", "o", "--arm", "a=echo a > a", "--score", "time:true", "--rounds", "1")
     path = w.store / "experiments" / "o" / "state.json"
     state = json.loads(path.read_text())
-    assert state["version"] == 5
-    for version, lost in ((4, ()), (3, ()), (2, ("inner",)), (1, ("inner", "machine"))):
+    assert state["version"] == 6
+    for version, lost in ((5, ()), (4, ()), (3, ()), (2, ("inner",)), (1, ("inner", "machine"))):
         old = json.loads(json.dumps(state))
         old["version"] = version
-        for key in ("signed_only", "signers", "sign"):
+        del old["saved"]
+        for key in ("signed_only", "signers", "sign") if version < 5 else ():
             del old["on"][key]
         if version < 4:
             del old["waits_for"]
@@ -368,7 +369,7 @@ def what_is_inside_of_a_state_of_version_3_is_read(w):
     state = json.loads(path.read_text())
 
     def age(x):
-        del x["waits_for"], x["on"]["signed_only"], x["on"]["signers"], x["on"]["sign"]
+        del x["saved"], x["waits_for"], x["on"]["signed_only"], x["on"]["signers"], x["on"]["sign"]
         for a in x["arms"]:
             a["rounds"] = [{"value": r["value"]} for r in a["rounds"]]
             for inner in a["inner"]:
