@@ -109,6 +109,8 @@ static int close_doors(struct run *run, struct err *err)
 		r = limits_apply(run, false, err);
 	if (r == 0 && run->spec->root)
 		r = caps_keep_root(err);
+	if (r == 0)
+		r = ns_become_user(run, err);
 	run->walls |= WALL_BIT(WALL_RLIMITS) | WALL_BIT(WALL_SECCOMP);
 	return r;
 }

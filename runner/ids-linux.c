@@ -181,3 +181,8 @@ int ids_map_range(const struct run *run, struct err *err)
 	r = map_range("newgidmap", run->init, getegid(), &gids, err);
 	return r < 0 ? r : map_range("newuidmap", run->init, geteuid(), &uids, err);
 }
+
+bool ids_are_answered(const struct run *run)
+{
+	return run->spec->root && run->ids == SANDBOX_IDS_ONE && run->spec->uid == 0;
+}

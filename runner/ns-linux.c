@@ -144,18 +144,39 @@ int ns_map_ids(struct run *run, struct err *err)
 	return r < 0 ? r : write_proc(run->init, "uid_map", uids, err);
 }
 
+static int become(unsigned int uid, unsigned int gid, struct err *err)
+{
+	if (setresgid(gid, gid, gid) < 0)
+		return err_sys(err, "becoming group %u", gid);
+	if (setresuid(uid, uid, uid) < 0)
+		return err_sys(err, "becoming user %u", uid);
+	return 0;
+}
+
+/* Its root is built by user 0 of it, where there is one. */
+static bool root_becomes_user(const struct run *run)
+{
+	return run->spec->root && run->ids != SANDBOX_IDS_ONE && run->spec->uid != 0;
+}
+
+int ns_become_user(const struct run *run, struct err *err)
+{
+	return root_becomes_user(run) ? become(run->spec->uid, run->spec->gid, err) : 0;
+}
+
 int ns_become(struct run *run, struct err *err)
 {
 	const struct sandbox_spec *spec = run->spec;
+	int r;
 
 	if ((run->privileged || run->ids == SANDBOX_IDS_RANGE) && setgroups(0, NULL) < 0)
 		return err_sys(err, "dropping supplementary groups");
 	if (getgroups(0, NULL) == 0)
 		run->walls |= WALL_BIT(WALL_GROUPS);
-	if (setresgid(spec->gid, spec->gid, spec->gid) < 0)
-		return err_sys(err, "becoming group %u", spec->gid);
-	if (setresuid(spec->uid, spec->uid, spec->uid) < 0)
-		return err_sys(err, "becoming user %u", spec->uid);
+	r = become(root_becomes_user(run) ? 0 : spec->uid, root_becomes_user(run) ? 0 : spec->gid,
+		   err);
+	if (r < 0)
+		return r;
 
 	/* After the ids, whose change would undo both. */
 	if (prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0)

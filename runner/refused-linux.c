@@ -150,7 +150,7 @@ int refused_hear(struct run *run, int listener)
 	if (spec->snapshots && asks_snapshot(&question.is.data))
 		return hear_snapshot(spec, question.is.id, question.is.data.args[2] != 0);
 	name = seccomp_syscall_resolve_num_arch(SCMP_ARCH_NATIVE, question.is.data.nr);
-	if (spec->root && run->ids == SANDBOX_IDS_ONE && name && is_of_ids(name))
+	if (ids_are_answered(run) && name && is_of_ids(name))
 		return hear_ids(run, listener, &question.is);
 	if (spec->root && hear_device(run, &question.is) > 0)
 		return 1;

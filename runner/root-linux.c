@@ -28,15 +28,18 @@ static bool set_flag(int fs, const char *key)
 	return syscall(SYS_fsconfig, fs, FSCONFIG_SET_FLAG, key, NULL, 0) == 0;
 }
 
-static int make_tree(int connection, struct err *err)
+static int make_tree(const struct run *run, int connection, struct err *err)
 {
 	AUTO_CLOSE int fs = mount_fs_open("fuse"), tree = -1;
-	char number[16];
+	const bool others = run->ids != SANDBOX_IDS_ONE; /* 0 among them */
+	char number[16], uid[16], gid[16];
 
 	snprintf(number, sizeof(number), "%d", connection);
+	snprintf(uid, sizeof(uid), "%u", others ? 0 : run->spec->uid);
+	snprintf(gid, sizeof(gid), "%u", others ? 0 : run->spec->gid);
 	if (fs < 0 || mount_fs_set(fs, "source", "snapcow") < 0 ||
 	    mount_fs_set(fs, "fd", number) < 0 || mount_fs_set(fs, "rootmode", "40000") < 0 ||
-	    mount_fs_set(fs, "user_id", "0") < 0 || mount_fs_set(fs, "group_id", "0") < 0 ||
+	    mount_fs_set(fs, "user_id", uid) < 0 || mount_fs_set(fs, "group_id", gid) < 0 ||
 	    !set_flag(fs, "default_permissions") || !set_flag(fs, "allow_other"))
 		return err_sys(err, "preparing the root of the run");
 	tree = mount_fs_make(fs, ROOT_ATTRS);
@@ -62,10 +65,10 @@ static int enter_namespaces(const struct run *run, struct err *err)
 	return 0;
 }
 
-/* The list of system calls must have somebody to hear it. */
+/* The list of system calls must have somebody to hear it; and what the clerk does is for user 0. */
 static bool has_clerk(const struct run *run)
 {
-	return run->spec->refused;
+	return run->spec->refused && (run->spec->uid == 0 || run->ids != SANDBOX_IDS_ONE);
 }
 
 /* Says LINE_ROOT with the connection and the mount, or LINE_FAILED. */
@@ -89,7 +92,7 @@ NORETURN static void maker_main(const struct run *run, int line)
 		err_sys(&err, "opening '" DEVICE "' for the root of the run");
 		line_give_up(line, &err, false);
 	}
-	fds[1] = make_tree(fds[0], &err);
+	fds[1] = make_tree(run, fds[0], &err);
 	if (fds[1] < 0)
 		line_give_up(line, &err, false);
 	if (line_send(line, &made, fds, 2) < 0)
@@ -146,6 +149,7 @@ static int make(struct run *run, int *ret_connection, struct err *err)
 int root_open(struct run *run, struct err *err)
 {
 	const struct sandbox_root *root = run->spec->root;
+	const uint32_t one[] = { run->spec->uid, run->spec->gid };
 	AUTO_CLOSE int connection = -1;
 	int r;
 
@@ -153,5 +157,7 @@ int root_open(struct run *run, struct err *err)
 		return 0;
 	r = make(run, &connection, err);
 	/* Ours is closed again: when the server dies, the run must not wait for it. */
-	return r < 0 ? r : root->serve(root->ctx, connection, run->ids == SANDBOX_IDS_ONE, err);
+	if (r < 0)
+		return r;
+	return root->serve(root->ctx, connection, run->ids == SANDBOX_IDS_ONE ? one : NULL, err);
 }

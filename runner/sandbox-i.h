@@ -125,7 +125,9 @@ unsigned int ns_outside(unsigned int id); /* what an id of a run by root is outs
 
 /* --- ns-linux.c: by the init -------------------------------------------------------------- */
 
-NODISCARD int ns_become(struct run *run, struct err *err); /* the ids of the spec */
+/* The ids of the spec; with a root of its own user 0, if the run has others, and the child's are the spec's. */
+NODISCARD int ns_become(struct run *run, struct err *err);
+NODISCARD int ns_become_user(const struct run *run, struct err *err); /* by the child, last */
 NODISCARD int ns_settle(struct run *run, struct err *err); /* cgroups, host name, loopback */
 NODISCARD int ns_hide_cgroups(struct err *err);            /* once it is in them for good */
 
@@ -137,6 +139,9 @@ NODISCARD int ns_hide_cgroups(struct err *err);            /* once it is in them
 /* Root, and of a user namespace that has ids to give away; one that has none is as any user. */
 bool ids_are_all_mapped(void);
 NODISCARD int ids_map_range(const struct run *run, struct err *err);
+
+/* Root of a root of its own, with no other id: what gives files or processes one is answered only. */
+bool ids_are_answered(const struct run *run);
 
 /* --- root-linux.c ------------------------------------------------------------------------- */
 

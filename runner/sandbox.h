@@ -208,12 +208,12 @@ typedef uint64_t (*sandbox_sample_fn)(void *ctx, const struct sandbox_sample *sa
  * A whole root file system that the command sees as its `/`, in which it is root: with the
  * capabilities of caps-linux.c in its own namespaces, and none outside.  `serve` gets the kernel's end of a FUSE
  * mount that was made inside, borrowed, and must answer it before it returns; ids in its requests
- * are the run's.  With `one_id` the run has user and group 0 only: files must be shown as theirs, and
+ * are the run's.  With `one` the run has this user and group only: files must be shown as theirs, and
  * an owner comes as the attribute "security.snapcow.owner", "33:-1", in which -1 leaves it as it is.  A device
  * comes as the attribute "security.snapcow.node" of its directory, "259:null": the next whiteout of that name
  * there is to be shown as the character device of this number.
  */
-typedef int (*sandbox_serve_fn)(void *ctx, int fd, bool one_id, struct err *err);
+typedef int (*sandbox_serve_fn)(void *ctx, int fd, const uint32_t *one, struct err *err);
 
 struct sandbox_root {
 	sandbox_serve_fn serve;

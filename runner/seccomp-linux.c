@@ -347,7 +347,7 @@ static unsigned int parts_of(const struct run *run)
 	unsigned int parts = run->spec->strict_calls ? SECCOMP_STRICT : SECCOMP_WHOLE;
 
 	if (run->spec->root)
-		parts |= SECCOMP_ROOT | (run->ids == SANDBOX_IDS_ONE ? SECCOMP_ONE_ID : 0);
+		parts |= SECCOMP_ROOT | (ids_are_answered(run) ? SECCOMP_ONE_ID : 0);
 	return parts;
 }
 

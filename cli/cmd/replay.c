@@ -177,6 +177,7 @@ static int find(struct invocation *inv, struct engine_run *ret, struct err *err)
 static void hint_root(struct invocation *inv, const struct engine_run *run)
 {
 	AUTO_FREE const char **words = calloc(run->argv.n + 3, sizeof(*words));
+	char line[64];
 
 	/* A line without the secret that the command had would do something else. */
 	if (!words || run->asked.scrubbed)
@@ -185,7 +186,9 @@ static void hint_root(struct invocation *inv, const struct engine_run *run)
 	words[1] = "--";
 	for (size_t i = 0; i < run->argv.n; i++)
 		words[i + 2] = run->argv.list[i];
-	cmd_hint_words(inv, "run --root --keep", words);
+	snprintf(line, sizeof(line), "run --root%s%s --keep", *run->as != '\0' ? " --as " : "",
+		 run->as);
+	cmd_hint_words(inv, line, words);
 }
 
 static int refuse_gone(struct invocation *inv, const struct engine_run *run, struct err *err)
@@ -234,6 +237,7 @@ static int run_again(struct invocation *inv, const struct engine_run *old, struc
 	struct engine_run_options options = {
 		.from = old->before,
 		.root = old->root,
+		.as = *old->as != '\0' ? old->as : NULL,
 		.argv = (const char *const *)old->argv.list,
 		.profile = old->profile,
 		.limits = old->limits,

@@ -14,6 +14,8 @@ struct run_args {
 	    deadline;
 	struct opt_list net, publish, ro, rw, hide, env, pass_env, secret, secret_for, tls_inspect,
 	    allow_missing, artifact, label;
+	const char *as;
+	char as_ids[ENGINE_AS_SIZE]; /* the same, as numbers */
 	bool tty, no_snapshot, keep, rm, detach, ask, root, lazy, insecure, signed_only;
 };
 
@@ -58,6 +60,8 @@ struct run_args {
 		    "where it starts (default: here)"),                                            \
 	    OPT_FLAG(0, "root", struct run_args, root,                                             \
 		     "the clone is a whole root file system, and the command is root in it"),      \
+	    OPT_STR(0, "as", "USER|UID:GID", struct run_args, as,                                  \
+		    "with --root: the user of that system that the command is"),                   \
 	    OPT_FLAG('t', "tty", struct run_args, tty, "give it a terminal of its own"),           \
 	    OPT_STR(0, "profile", "PROFILE", struct run_args, profile,                             \
 		    "start from a profile; options come on top"),                                  \

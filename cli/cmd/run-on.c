@@ -36,6 +36,7 @@ static int check(const struct run_args *a, struct err *err)
 		{ "secret-for", a->secret_for.n > 0 },
 		{ "tls-inspect", a->tls_inspect.n > 0 },
 		{ "root", a->root },
+		{ "as", a->as != NULL },
 		{ "lazy", a->lazy },
 		{ "path", a->path != NULL },
 		{ "tty", a->tty },

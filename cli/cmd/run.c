@@ -191,6 +191,7 @@ static int read_options(const struct invocation *inv, struct engine_run_options 
 	const struct run_args *args = inv->args;
 	/* Of a clone that is thrown away nobody misses what power loss takes. */
 	const int strict = clones_durability(args->durability, args->keep, err);
+	int r = 0;
 
 	if (strict < 0)
 		return strict;
@@ -230,9 +231,9 @@ static int read_options(const struct invocation *inv, struct engine_run_options 
 			  : args->ask                     ? ENGINE_ASK_MS
 							  : ENGINE_UNSAID,
 	};
-	if (args->root)
-		run_root_choose(inv, o);
-	return read_cpus(args->cpus, &o->limits.cpus_milli, err);
+	if (args->root || args->as)
+		r = run_root_choose(inv, o, err);
+	return r < 0 ? r : read_cpus(args->cpus, &o->limits.cpus_milli, err);
 }
 
 /* --- what to type next ------------------------------------------------------------------- */

@@ -116,6 +116,7 @@ static void set_isolation(struct json j, const struct engine_run *r)
 	json_set_text(j, "cgroup", *r->cgroup != '\0' ? r->cgroup : NULL);
 	json_set_int(j, "landlock", r->landlock);
 	json_set_text(j, "ids", *r->ids != '\0' ? r->ids : NULL);
+	json_set_text(j, "as", *r->as != '\0' ? r->as : NULL);
 	json_set_bool(j, "owners_lost", r->owners_lost);
 	list = json_set_array(j, "missing");
 	for (size_t i = 0; i < r->missing.n; i++) {

@@ -63,8 +63,8 @@ void ops_show(struct stat *st)
 	const struct mount_shift *shift = &m->shift;
 
 	if (m->one_id) {
-		st->st_uid = 0;
-		st->st_gid = 0;
+		st->st_uid = m->one_uid;
+		st->st_gid = m->one_gid;
 		return;
 	}
 	st->st_uid = shift_out(shift, st->st_uid);

@@ -64,7 +64,8 @@ struct mount {
 	int tree; /* owned: the mount, as long as it is so, and while it is closed; else -1 */
 	bool unchecked, no_xattrs; /* as mount_options has it */
 	struct mount_shift shift;  /* likewise */
-	bool one_id;               /* likewise */
+	bool one_id;               /* likewise, */
+	uint32_t one_uid, one_gid; /* as both of these */
 	bool adopted;              /* by mount_adopt() */
 	bool counts;               /* `known` counts: the layer outlives this mount */
 	struct map known;          /* struct known_node by number; guarded by lock */

@@ -270,6 +270,8 @@ int mount_adopt(struct mounts *ms, struct layer *l, int fd, const struct mount_o
 	if (r < 0)
 		return r;
 	m->one_id = options->one_id;
+	m->one_uid = options->one_uid;
+	m->one_gid = options->one_gid;
 	m->adopted = true;
 	m->counts = options->beside != NULL;
 	r = begin_serving(m, TAKE_FD(own), options->beside, err);

@@ -48,10 +48,11 @@ struct mount_options {
 	bool no_xattrs; /* none can be seen or set, no ACL either: only with `unchecked` */
 	struct mount_shift shift;
 	/*
-	 * Every file is shown as that of user and group 0, without an ACL.  Its owner is what the extended
+	 * Every file is shown as that of one user and group, without an ACL.  Its owner is what the extended
 	 * attribute MOUNT_OWNER_NAME says, which whoever administers the mount's user namespace can set.
 	 */
 	bool one_id;
+	uint32_t one_uid, one_gid;
 	/*
 	 * A mount of the same layer, or NULL.  What changes through one of the two is announced on
 	 * the other within milliseconds, and all of it before mount_close() of either returns.
@@ -69,7 +70,7 @@ NODISCARD int mount_open(struct mounts *ms, struct layer *l, const struct mount_
 
 /*
  * Answer a connection whose mount somebody else made, in another user namespace perhaps; `fd` is taken,
- * whatever comes of it.  Of the options `one_id` and `beside` count.  It ends when the last namespace that
+ * whatever comes of it.  Of the options `one_id`, its two ids and `beside` count.  It ends when the last namespace that
  * has the mount does, or with mount_close().
  */
 NODISCARD int mount_adopt(struct mounts *ms, struct layer *l, int fd,

@@ -161,7 +161,7 @@ static struct staged *staged_last(struct task *task)
 	return NULL;
 }
 
-int stage_root(struct task *task, int fd, bool one_id, struct err *err)
+int stage_root(struct task *task, int fd, const uint32_t *one, struct err *err)
 {
 	AUTO_CLOSE int own = fd;
 	CLEANUP(turn_give_p) struct turn *turn = NULL;
@@ -172,7 +172,7 @@ int stage_root(struct task *task, int fd, bool one_id, struct err *err)
 	if (!s || !s->name)
 		return err_set(err, -ENOENT, "nothing is staged");
 	r = take_live(s, &turn, &live, err);
-	return r < 0 ? r : live_view_serve(live, s->run, TAKE_FD(own), one_id, err);
+	return r < 0 ? r : live_view_serve(live, s->run, TAKE_FD(own), one, err);
 }
 
 /* --- ending ----------------------------------------------------------------------------- */

@@ -21,6 +21,7 @@
 
 #define ENGINE_RUN_ID_SIZE 13 /* 12 hex digits and a NUL */
 #define ENGINE_WALLS_MAX   32
+#define ENGINE_AS_SIZE     16 /* "65535:65535" and a NUL */
 
 #define ENGINE_UNSAID     UINT64_MAX          /* of a limit: what the profile has */
 #define ENGINE_RUN_OUTPUT ((uint64_t)1 << 30) /* the limit of output, which no profile has */
@@ -51,6 +52,7 @@ struct engine_run_options {
 	 */
 	bool root;
 	const char *root_dir;
+	const char *as;          /* "UID:GID" that the command has there; NULL: 0:0, root's */
 	const char *const *argv; /* NULL at the end */
 	const char *profile;     /* NULL: what a run gets without one (profile.h) */
 	struct engine_run_limits limits;
@@ -204,6 +206,7 @@ struct engine_run {
 	char limit[16]; /* that ended or cut it; "": none */
 	bool root;      /* the clone was its `/` */
 	char ids[8]; /* that it had there: "one", "range" of the user's, "all"; "": no such run */
+	char as[ENGINE_AS_SIZE];             /* "UID:GID" that it was there; "": root */
 	const char *walls[ENGINE_WALLS_MAX]; /* that stood */
 	size_t n_walls;
 	int landlock; /* level of its interface that was in force; 0: none */

@@ -54,14 +54,17 @@ int stage_ask(struct engine *e, const struct stage_options *o, struct stage_aski
 	return r < 0 ? r : ask_take(a, answer, &wire_stage, ret, err);
 }
 
-int stage_ask_root(struct engine *e, struct control *c, int fd, bool one_id, struct err *err)
+int stage_ask_root(struct engine *e, struct control *c, int fd, const uint32_t *one,
+		   struct err *err)
 {
 	CLEANUP(ask_done) struct ask a = { 0 };
 	struct json answer;
 	int r;
 
 	ask_begin(&a, e, VERB_STAGE_ROOT);
-	json_set_bool(a.options, "one_id", one_id);
+	json_set_bool(a.options, "one_id", one);
+	json_set_uint(a.options, "uid", one ? one[0] : 0);
+	json_set_uint(a.options, "gid", one ? one[1] : 0);
 	r = ask_giving(&a, e, c, fd, &answer, err);
 	return r < 0 ? r : ask_end(&a, err);
 }

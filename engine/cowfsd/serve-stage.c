@@ -53,6 +53,8 @@ int serve_stage_root(struct task *task, const struct engine_watch *watch, struct
 		     struct json answer, struct err *err)
 {
 	const bool one_id = json_get_bool(options, "one_id");
+	const uint64_t uid = json_get_uint(options, "uid"), gid = json_get_uint(options, "gid");
+	const uint32_t one[] = { (uint32_t)uid, (uint32_t)gid };
 	AUTO_CLOSE int fd = *task->given;
 	int r = json_end(options.doc, err);
 
@@ -63,7 +65,9 @@ int serve_stage_root(struct task *task, const struct engine_watch *watch, struct
 		return r;
 	if (fd < 0)
 		return err_set(err, -EINVAL, "no connection came with 'stage-root'");
-	return stage_root(task, TAKE_FD(fd), one_id, err);
+	if (uid >= UINT32_MAX || gid >= UINT32_MAX)
+		return err_set(err, -EINVAL, "no user or group has the number of 'stage-root'");
+	return stage_root(task, TAKE_FD(fd), one_id ? one : NULL, err);
 }
 
 int serve_stage_end(struct task *task, const struct engine_watch *watch, struct json options,

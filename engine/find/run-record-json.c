@@ -299,6 +299,7 @@ static const struct field run_list[] = {
 	R(INT, pid),
 	LATER(BOOL, detached),
 	LATER(BOOL, root),
+	LATER(CHARS, as),
 	R(INT, started),
 	R(INT, ended),
 	FIELD_BY(struct engine_run, "traceparent", trace, &by_trace),

@@ -95,11 +95,16 @@ int live_view_open(struct live *l, const char *run, const struct mount_shift *sh
 	return 0;
 }
 
-int live_view_serve(struct live *l, const char *run, int fd, bool one_id, struct err *err)
+int live_view_serve(struct live *l, const char *run, int fd, const uint32_t *one, struct err *err)
 {
 	CLEANUP(view_free_p) struct live_view *v = calloc(1, sizeof(*v));
 	AUTO_CLOSE int own = fd;
-	const struct mount_options options = { .one_id = one_id, .beside = l->mount };
+	const struct mount_options options = {
+		.one_id = one,
+		.one_uid = one ? one[0] : 0,
+		.one_gid = one ? one[1] : 0,
+		.beside = l->mount,
+	};
 	int r;
 
 	if (!v || !(v->run = strdup(run)))

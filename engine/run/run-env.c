@@ -143,14 +143,14 @@ static int add_secret(struct run_env *e, const char *given, struct err *err)
 }
 
 /* An empty directory of its own, at the caller's path; /tmp if that is not possible. */
-static int choose_home(struct run_env *e, bool root, struct err *err)
+static int choose_home(struct run_env *e, const struct engine_run_options *o, struct err *err)
 {
 	const char *home = getenv("HOME");
 	AUTO_FREE char *clean = home && *home == '/' ? path_clean("/", home) : NULL;
 
-	if (root)
+	if (o->root && !o->as)
 		e->home = strdup(RUN_ROOT_HOME);
-	else if (!clean || strcmp(clean, "/") == 0 || path_is_below(clean, "/dev") ||
+	else if (o->root || !clean || strcmp(clean, "/") == 0 || path_is_below(clean, "/dev") ||
 		 path_is_below(clean, "/proc") || path_is_below(clean, "/sys"))
 		e->home = strdup("/tmp");
 	else
@@ -179,7 +179,7 @@ int run_env_build(struct run_env *e, const struct engine_run_options *o,
 		  const struct engine_profile *profile, struct engine_list ours,
 		  struct engine_list git, struct engine_list tls, struct err *err)
 {
-	int r = choose_home(e, o->root, err);
+	int r = choose_home(e, o, err);
 
 	if (r < 0)
 		return r;

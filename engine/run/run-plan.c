@@ -41,7 +41,7 @@ static void fill_spec(struct run_plan *p, const struct engine_run_options *o)
 
 	sandbox_spec_init(&p->spec);
 	if (o->root)
-		p->spec.uid = p->spec.gid = 0;
+		run_root_user(o, &p->spec);
 	p->spec.argv = p->terms.argv;
 	p->spec.filter = p->terms.filter.len > 0 ? p->terms.filter.data : NULL;
 	p->spec.filter_len = p->terms.filter.len;

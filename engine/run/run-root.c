@@ -1,6 +1,7 @@
 #include "engine/run/run-root.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -13,15 +14,43 @@
 /* apt drops to its own user before it fetches, and there is none to drop to. */
 static const char apt_settings[] = "APT::Sandbox::User \"root\";\n";
 
+/* As many ids as such a run can have. */
+static bool read_as(const char *as, unsigned int *uid, unsigned int *gid)
+{
+	char end;
+
+	return strlen(as) < ENGINE_AS_SIZE && strspn(as, "0123456789:") == strlen(as) &&
+	       sscanf(as, "%u:%u%c", uid, gid, &end) == 2 && *uid > 0 && *uid < 65536 &&
+	       *gid < 65536;
+}
+
+void run_root_user(const struct engine_run_options *o, struct sandbox_spec *spec)
+{
+	unsigned int uid = 0, gid = 0;
+
+	if (o->as)
+		IGNORE_RESULT(read_as(o->as, &uid, &gid), "it was checked");
+	spec->uid = uid;
+	spec->gid = gid;
+}
+
 int run_root_check(const struct engine_run_options *o, const struct run_terms *terms,
 		   struct err *err)
 {
+	unsigned int uid, gid;
+
 	if (!o->root && terms->profile.root)
 		return err_set(err, -EINVAL,
 			       "profile '%s' is for runs in a whole root file system: add '--root'",
 			       terms->profile.name);
 	if (!o->root)
-		return 0;
+		return o->as ? err_set(err, -EINVAL, "option '--as' needs '--root'") : 0;
+	if (o->as && !read_as(o->as, &uid, &gid))
+		return err_set(
+		    err, -EINVAL,
+		    "option '--as': '%s' is no user from 1 and group from 0 to 65535, such "
+		    "as 101:105; without the option the command is root",
+		    o->as);
 	/* Set-id bits are allowed in its own root, and must not reach the host's files. */
 	if (o->rw.n > 0)
 		return err_set(err, -EINVAL,
@@ -108,11 +137,18 @@ int run_root_show(struct layout *l, struct engine *e, const struct engine_run_op
 	return r < 0 || !store ? r : add_hidden(l, store, err);
 }
 
+const char *run_root_home(const struct engine_run_options *o)
+{
+	return o->as ? NULL : RUN_ROOT_HOME;
+}
+
 struct engine_list run_root_variables(const struct engine_run_options *o)
 {
 	static const char *const variables[] = { "USER=root", "LOGNAME=root", APT_VARIABLE };
 	const bool one = o->root && sandbox_root_ids(NULL) == SANDBOX_IDS_ONE;
 
+	if (o->as)
+		return (struct engine_list){ 0 };
 	return (struct engine_list){ variables, !o->root ? 0 : one ? 3 : 2 };
 }
 

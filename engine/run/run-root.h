@@ -15,6 +15,9 @@
 NODISCARD int run_root_check(const struct engine_run_options *o, const struct run_terms *terms,
 			     struct err *err);
 
+/* Who the command is in such a root, as run_root_check() has found it right. */
+void run_root_user(const struct engine_run_options *o, struct sandbox_spec *spec);
+
 /* The directory that the root is to be a clone of, as it is now; NULL if the options name none.  Owned. */
 NODISCARD int run_root_find(struct engine *e, const struct engine_run_options *o, char **ret,
 			    struct err *err);
@@ -25,6 +28,9 @@ NODISCARD int run_root_system(struct layout *l, struct err *err);
 /* Folders of the host that it may read, and what it may not see; `hide` is the profile's. */
 NODISCARD int run_root_show(struct layout *l, struct engine *e, const struct engine_run_options *o,
 			    const struct strlist *hide, struct err *err);
+
+/* The directory that the root is given if it lacks it: root's home. */
+const char *run_root_home(const struct engine_run_options *o);
 
 /* NAME=VALUE that package managers need where the run has but one id. */
 struct engine_list run_root_variables(const struct engine_run_options *o);

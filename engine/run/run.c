@@ -211,6 +211,7 @@ static int describe(struct running *r, struct err *err)
 	memcpy(run->project_id, r->stage.project_id, sizeof(run->project_id));
 	run->made = !r->options->clone;
 	run->root = r->options->root;
+	snprintf(run->as, sizeof(run->as), "%s", r->options->as ? r->options->as : "");
 	run_publish_describe(&r->plan.publish, run);
 	run->limits = r->plan.terms.limits;
 	run->pid = getpid();
@@ -307,11 +308,11 @@ static int show(void *ctx, struct sandbox_view *ret, struct err *err)
 	return 0;
 }
 
-static int serve_root(void *ctx, int fd, bool one_id, struct err *err)
+static int serve_root(void *ctx, int fd, const uint32_t *one, struct err *err)
 {
 	struct running *r = ctx;
 
-	return stage_ask_root(r->engine, &r->control, fd, one_id, err);
+	return stage_ask_root(r->engine, &r->control, fd, one, err);
 }
 
 static int open_questions(struct running *r, struct run_questions **ret, struct err *err)
@@ -346,7 +347,7 @@ static int execute(struct running *r, struct sandbox_result *result, struct err 
 	spec->began_ctx = r;
 	spec->refused = run_refusals_take_call;
 	spec->refused_ctx = &r->run.refusals;
-	r->root = (struct sandbox_root){ .serve = serve_root, .home = RUN_ROOT_HOME, .ctx = r };
+	r->root = (struct sandbox_root){ serve_root, run_root_home(r->options), r };
 	spec->root = r->options->root ? &r->root : NULL;
 	run_curve_watch(&r->curve, &r->record, spec);
 	spec->view = show;

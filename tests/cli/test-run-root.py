@@ -366,6 +366,43 @@ def owners_are_what_the_run_says(w):
         assert (st.st_uid, st.st_gid) == (33, 33), st
 
 
+AS = r"""
+echo $(id -u):$(id -g) $(id -G) $HOME ${USER-none}
+grep CapEff: /proc/self/status; stat -c %u:%g /home/ann /etc
+touch /home/ann/f && chmod 640 /home/ann/f && mkdir /home/ann/d && echo made; stat -c %u:%g:%a /home/ann/f
+touch /etc/mine 2>/dev/null && echo etc; chown 0:0 /home/ann/f 2>/dev/null || echo kept
+mknod /home/ann/n c 1 3 2>/dev/null || echo no node; setpriv --reuid 0 true 2>/dev/null || echo nobody else
+"""
+
+
+@live_test
+def the_command_may_be_another_user_of_it(w):
+    """Programs that refuse to be root: with one id it is that of this user, and all files are its."""
+    top = plant(w.top / "root")
+    w.ok("-q", "init", str(top))
+    w.ok("-q", "-C", str(top), "clone", "-n", "box")
+    # What a run as root gives away, or says that it does.
+    root_sh(w, "chown 1000:1000 /home/ann", "box")
+    one = ids() == "one"
+    for words, user in ((("--as", "1000:1000"), "1000:1000"), (("--as", "ann"), "1000:1000")):
+        got = root_sh(w, AS, *words, "box")
+        out = got["stdout"].splitlines()
+        assert out[0].startswith(f"{user} ") and out[0].endswith(" /tmp none"), out
+        assert out[1].split()[1].strip("0") == "" and got["isolation"]["as"] == user, got
+        assert out[2:4] == [user, user if one else out[3]] and out[3] != user or one, out
+        assert out[4:6] == ["made", f"{user}:640"] and ("etc" in out) == one, out
+        assert out[-3:] == ["kept", "no node", "nobody else"], out
+        assert owners(w, "box", "home/ann/f", "home/ann/d") == {"home/ann/f": (1000, 1000), "home/ann/d": (1000, 1000)}
+        root_sh(w, "rm -r /home/ann/[fd]; rm -f /etc/mine", "box")
+    # Root again, it is all there; and a replay is who the run was.
+    run_ = root_sh(w, "id -u", "--keep", "--as", "1000:33", str(top))
+    assert run_["stdout"] == "1000\n" and w.snap("replay", "--json", run_["run"]).ends(0).json("snap.replay/1")["same"]
+    for words, said in ((("--as", "0:0"), "without the option the command is root"), (("--as", "70000:1"), "no user from 1"),
+                        (("--as", "1:"), "no user from 1"), (("--as", "nobody-here"), "that system has no user 'nobody-here'")):
+        assert said in w.snap("-C", str(top), "run", "--root", *words, "box", "--", "true").err.decode(), words
+    w.snap("run", "--as", "1:1", "--", "true").fails(2, "'--as' needs '--root'")
+
+
 NODES = r"""
 m() { mknod "$@" 2>/dev/null; echo "$? $*"; }
 mkdir -p /n/real /jail/d; ln -s real /n/link; cd /n
@@ -522,6 +559,13 @@ def it_reaches_no_more_than_an_ordinary_run(w):
     open_ = {n: ends[n] for n in wanted if ends[n] not in wanted[n]}
     assert not open_, f"not as it should be: {open_}"
     assert Path("/proc/interrupts").read_bytes()
+    # As another user of that root, nothing succeeds that does not for its root.
+    got = root_run(w, "--as", "1000:1000", str(top), "--env", "ASAN_OPTIONS=detect_leaks=0", *host.options(), "--",
+                   "/bin/attempts", *wanted, status=None)
+    ends = SUITE.parse_attempts(got["stdout"])
+    assert set(ends) == set(wanted), (set(wanted) - set(ends), got["stderr"])
+    open_ = [n for n in wanted if ends[n] == 0 and 0 not in wanted[n]]
+    assert not open_, f"open as another user: {open_}"
     read = root_sh(w, "".join(f"wc -c < /proc/{name};" for name in EMPTY), str(top))["stdout"].split()
     assert set(read) == {"0"}, read
 
@@ -652,7 +696,9 @@ def the_machine_itself_is_cloned_without_what_is_mounted(w):
     (top / "etc/shadow").chmod(0o600)
     inside = """
         mount -t tmpfs none /mnt; touch /mnt/other
+        all() { find / -xdev \( -path /var/store -o -path /proc \) -prune -o -printf '%p %i %s %T@ %C@ %U:%G %m %n %l\n'; }
         snap clone --root -n m && r m -- sh -c 'ls /; cat /etc/motd; echo changed > /etc/motd; cat /etc/shadow; stat -c "home %F %a %u" $HOME; ls -A $HOME' &&
+        before=$(all); r -- sh -c 'rm -rf --no-preserve-root / 2> /dev/null; ls /usr /etc'; after=$(all); test "$before" = "$after" && echo untouched || echo "$after" | grep -vxF "$before" >&2
         r -- sh -c 'cat /etc/motd; ls /var /mnt; rm -rf --no-preserve-root /etc; ls /etc'
         cat /etc/motd; ls /mnt
         snap clone --root --include-mount /mnt/ -n with --json; r with -- sh -c 'cat /etc/motd; ls /mnt' > /dev/null && echo lazily
@@ -667,6 +713,7 @@ def the_machine_itself_is_cloned_without_what_is_mounted(w):
     assert lines.count("other") == 2, "what is mounted there is not in the clone, still there, and in the one that asked"
     said = next(json.loads(line) for line in lines if line.startswith("{"))
     assert said["left_out"] == ["/proc", "/sys", "/dev", "/run", "/tmp", "/home", "/root"], said
+    assert "untouched" in lines, (out, err)
     assert "lazily" in lines and "include 2" in lines and "'/etc' is no mount" in err, (out, err)
     assert {"promote 7", "rollback 7", "to 0", "changed"} <= set(lines), (out, err)
     # Root's clone has what root may read, /etc/shadow too; homes are empty, and HOME is there.

@@ -105,6 +105,7 @@ static struct engine_run make_run(void)
 		.limit = "time",
 		.root = true,
 		.ids = "range",
+		.as = "101:105",
 		.landlock = 4,
 		.cgroup = "v2",
 		.owners_lost = true,
@@ -147,7 +148,7 @@ static const char record[] =
     "\"/c\\\\xff\"]},\"secret_for\":[\"https://a.org\"],\"tls_inspect\":[\"a.org:443\"],"
     "\"limits\":{\"mem\":1,\"cpus_milli\":2,\"pids\":3,\"time_ms\":4,\"disk\":5,"
     "\"inodes\":6,\"fsize\":7,\"nofile\":8,\"output\":9,\"net_out\":10},\"pid\":77,"
-    "\"detached\":true,\"root\":true,\"started\":11,\"ended\":12,\"traceparent\":"
+    "\"detached\":true,\"root\":true,\"as\":\"101:105\",\"started\":11,\"ended\":12,\"traceparent\":"
     "\"00-0123456789abcdef0123456789abcdef-0123456789abcdef-01\",\"machine\":{\"ticket\":"
     "\"0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef\",\"worker\":"
     "\"w\",\"host\":null,\"attempt\":2,\"lost\":true,\"received\":0,\"worker_received\":0"
