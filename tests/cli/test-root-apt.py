@@ -22,7 +22,10 @@ MIRROR = os.environ.get("SNAP_TEST_MIRROR", "deb.debian.org")
 PACKAGES = "cron man-db sudo nginx-light python3-venv postgresql"
 DNF = "dnf createrepo-c rpm"
 ROOT = Path(os.environ.get("SNAP_TEST_ROOT", "/nonexistent"))
-WATCHED = [Path("/etc"), Path("/usr/bin"), Path("/usr/sbin"), Path("/var/lib/dpkg/info")]
+# All of the host's root but what it changes by itself meanwhile, and others in it.
+RESTLESS = {"dev", "home", "media", "mnt", "proc", "root", "run", "srv", "sys", "tmp", "var", "work"}
+WATCHED = [path for path in sorted(Path("/").iterdir()) if path.name not in RESTLESS and path.is_dir() and not path.is_symlink()]
+WATCHED += [Path(path) for path in ("/var/lib/dpkg", "/var/lib/apt", "/var/cache/apt", "/var/spool") if Path(path).is_dir()]
 
 # Postgres insists on a user of its own, and set-id programs need one to become; nginx has its workers become one.
 USE = r"""
@@ -44,6 +47,14 @@ if [ "$1" != one ]; then
     su bob -c 'sudo id -u'
 fi
 dpkg --audit
+"""
+# As the user that it insists on: with one id, too.
+QUERY = r"""
+set -e
+export PGDATA=/var/lib/postgresql/own PATH=$PATH:/usr/lib/postgresql/15/bin
+initdb > /dev/null; pg_ctl -s -w -o '-k /tmp' -l /tmp/log start
+psql -h /tmp -tAc 'create table t as select 6*7 as n' postgres > /dev/null; psql -h /tmp -tAc 'select n from t' postgres
+pg_ctl -s -w stop; id -un
 """
 
 
@@ -91,7 +102,8 @@ def what_it_did(w):
 
 @live_test
 def packages_are_installed_used_and_purged(w):
-    before = [listing(top) for top in WATCHED]
+    watched = [*WATCHED, ROOT]
+    before = [listing(top) for top in watched]
     w.ok("-q", "-C", str(ROOT), "clone", "-n", "box", "--skip-unreadable")
     script(w, "apt-get update -q", "box", network=True)
     got = script(w, f"apt-get install -q -y --no-install-recommends {PACKAGES}", "box", network=True)
@@ -102,6 +114,7 @@ def packages_are_installed_used_and_purged(w):
     got = script(w, USE.replace('"$1"', ids()), "box")
     want = ["venv", "200", "man"] + ([] if ids() == "one" else ["42", "0"])
     assert got["stdout"].split() == want, got
+    assert script(w, QUERY, "--as", "postgres", "box")["stdout"].split() == ["42", "postgres"]
     # Where nginx-light is but a list of other packages, the program is in nginx.
     script(w, "apt-get purge -q -y nginx-light nginx cron 'postgresql*' && dpkg --audit && test ! -e /usr/sbin/nginx", "box")
     changed = [line for line in script(w, "dpkg -V || :", "box")["stdout"].splitlines() if " c /" not in line]
@@ -109,7 +122,9 @@ def packages_are_installed_used_and_purged(w):
     got = script(w, "rm -rf --no-preserve-root /; echo done", "box")
     w.ok("rollback", "box", got["before"], "--yes")
     assert script(w, "dpkg --audit && dpkg -s sudo | grep Status", "box")["stdout"].startswith("Status: install ok")
-    assert [listing(top) for top in WATCHED] == before, "the host changed"
+    for top, listed in zip(watched, before):
+        now = listing(top)
+        assert now == listed, ("the host changed", top, [n for n in now.keys() | listed.keys() if now.get(n) != listed.get(n)])
 
 
 # rpm's own database is empty on Debian, so one package has to provide what scripts are run by.

@@ -1,18 +1,20 @@
-"""run --root: rpm and apk install packages with scripts, owners, set-id programs and device nodes.
+"""run --root: rpm, apk, pip, npm and make install, with scripts, owners, set-id programs and device nodes.
 
 Packages are made in the run itself, in a small root of the host's own programs.  apk is in no package of
 Debian: SNAP_TEST_APK names one, else the tests of it are skipped.
 """
 
+import gzip  # noqa: F401  (now: an ordinary user may not read all of this Python)
 import io
 import os
 import shutil
 import subprocess
 import sys
 import tarfile
+import zipfile
 from pathlib import Path
 
-from roottest import ids, main, plant, root_sh
+from roottest import ids, libraries, listing, main, plant, root_sh
 from livetest import live_test
 from snaptest import Skip
 
@@ -164,6 +166,113 @@ def apk_installs_packages_with_device_nodes(w):
     # With one id every file seems to be root's, to the program that makes the package too.
     check_files(w, "srv/jail", owner=(0, 0) if ids() == "one" else (1000, 33))
     root_sh(w, "apk -q del jail && test ! -e /srv/jail/dev/null && test ! -e /srv/jail/program", "box")
+
+
+# --- by hand ----------------------------------------------------------------------------------
+
+MAKEFILE = """install:
+	install -d /usr/local/bin
+	install -o ann -g web -m 4755 hello.sh /usr/local/bin/hello
+"""
+BY_HAND = r"""
+set -e
+cd /src; make -s install; hello
+useradd -m carol; id -nu carol; ls -d /home/carol
+a() { update-alternatives --quiet "$@"; readlink -f /usr/bin/shown; }
+a --install /usr/bin/shown shown /bin/cat 10; a --install /usr/bin/shown shown /bin/head 20; a --set shown /bin/cat
+rm -f /etc/ld.so.cache; ldconfig; test -s /etc/ld.so.cache && echo cache
+"""
+
+
+def by_hand_root(w, *more):
+    names = ("make", "install", "id", "useradd", "update-alternatives", "ldconfig")
+    missing = [name for name in names if not shutil.which(name)]
+    if missing:
+        raise Skip(f"not installed: {' '.join(missing)}")
+    top = plant(w.top / "root", *(shutil.which(name) for name in names), *more)
+    for name in ("src", "etc/alternatives", "usr/bin", "var/lib/dpkg/alternatives", "var/log"):
+        (top / name).mkdir(parents=True, exist_ok=True)
+    (top / "usr/bin/env").symlink_to("/bin/env")
+    (top / "etc/nsswitch.conf").write_text("passwd: files\ngroup: files\n")
+    (top / "src/Makefile").write_text(MAKEFILE)
+    (top / "src/hello.sh").write_text("#!/bin/sh\necho hello make\n")
+    return top
+
+
+@live_test
+def what_administrators_type_works(w):
+    """make install, useradd, update-alternatives and ldconfig; what they say of owners is stored."""
+    top = by_hand_root(w)
+    before = listing(top)
+    boxed(w, top)
+    got = root_sh(w, BY_HAND, "box")
+    assert got["stdout"].splitlines() == ["hello make", "carol", "/home/carol", "/bin/cat", "/bin/head", "/bin/cat", "cache"], got
+    found = exported(w)
+    hello, home = found["usr/local/bin/hello"], found["home/carol"]
+    assert (hello.uid, hello.gid, oct(hello.mode)) == (1000, 33, "0o4755"), hello.get_info()
+    users = dict(line.split(":")[0::2][:2] for line in w.ok("show", "box:etc/passwd").out.decode().splitlines())
+    assert home.uid == int(users["carol"]) > 0, (home.uid, users)
+    assert {u["name"] for u in w.ok("diff", "box", "--json").json("snap.diff/1")["system"]["users"]} == {"carol"}
+    assert listing(top) == before, "the directory that was captured changed"
+
+
+def plant_python(top, python):
+    version = os.path.realpath(python).rsplit("python", 1)[1]
+    lib = Path(f"/usr/lib/python{version}")
+    for path in (lib, Path("/usr/lib/python3/dist-packages/pip")):
+        shutil.copytree(path, top / str(path)[1:], symlinks=True, dirs_exist_ok=True,
+                        ignore=shutil.ignore_patterns("__pycache__", "test", "idlelib"))
+    for path in sorted(set().union(*(libraries(p) for p in (lib / "lib-dynload").glob("*.so")))):
+        (top / path[1:]).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(path, top / path[1:])
+
+
+def make_wheel(path):
+    files = {"hello_pip.py": "print('hello pip')\n",
+             "hello_pip-1.dist-info/METADATA": "Metadata-Version: 2.1\nName: hello-pip\nVersion: 1\n",
+             "hello_pip-1.dist-info/WHEEL": "Wheel-Version: 1.0\nGenerator: t\nRoot-Is-Purelib: true\nTag: py3-none-any\n"}
+    files["hello_pip-1.dist-info/RECORD"] = "".join(f"{name},,\n" for name in [*files, "hello_pip-1.dist-info/RECORD"])
+    with zipfile.ZipFile(path, "w") as wheel:
+        for name, text in files.items():
+            wheel.writestr(name, text)
+
+
+@live_test
+def pip_installs_into_the_system(w):
+    python = "/usr/bin/python3"
+    if not Path(python).exists() or not Path("/usr/lib/python3/dist-packages/pip").is_dir():
+        raise Skip("the distribution's Python has no pip")
+    top = by_hand_root(w, python)
+    plant_python(top, python)
+    make_wheel(top / "src/hello_pip-1-py3-none-any.whl")
+    boxed(w, top)
+    got = root_sh(w, "cd / && python3 -m pip -q --disable-pip-version-check install --break-system-packages --root-user-action=ignore"
+                  " --no-index /src/*.whl && python3 -c 'import hello_pip'", "box")
+    assert got["stdout"] == "hello pip\n", got
+    assert any(name.startswith("usr/local/lib/") and name.endswith("/hello_pip.py") for name in exported(w))
+
+
+@live_test
+def npm_installs_globally(w):
+    node, npm = shutil.which("node"), shutil.which("npm")
+    folder = Path(os.path.realpath(npm)).parent.parent if npm else None
+    if not node or not npm or folder.name != "npm":
+        raise Skip("node and npm are not installed")
+    if os.environ.get("SNAP_SANITIZED", "none") != "none":
+        raise Skip("a hundred megabytes of node, with sanitizers")
+    top = by_hand_root(w, node)
+    shutil.copytree(folder, top / "lib/node_modules/npm", symlinks=True)
+    for name, text in {"package.json": '{"name":"hello-npm","version":"1.0.0","bin":{"hello-npm":"./hello.js"}}',
+                       "hello.js": "#!/usr/bin/env node\nconsole.log('hello npm')\n"}.items():
+        (top / "package").mkdir(exist_ok=True)
+        (top / "package" / name).write_text(text)
+    with tarfile.open(top / "src/hello-npm.tgz", "w:gz") as tar:
+        tar.add(top / "package", "package")
+    shutil.rmtree(top / "package")
+    boxed(w, top)
+    got = root_sh(w, "cd / && node /lib/node_modules/npm/bin/npm-cli.js i -g --offline --no-audit --no-fund /src/hello-npm.tgz > /dev/null"
+                  " && hello-npm", "--mem", "0", "--pids", "0", "box")
+    assert got["stdout"] == "hello npm\n", got
 
 
 if __name__ == "__main__":
