@@ -53,6 +53,7 @@ struct bare {
 };
 
 struct invocation {
+	const struct command *const *commands; /* all, in the order of help; NULL ends */
 	const struct command *command;
 	struct engine *engine; /* NULL if the command needs none */
 	const void *args;      /* the struct that the command's options fill */
@@ -99,11 +100,9 @@ struct command {
 	int (*run)(struct invocation *inv, struct err *err);
 };
 
-/* In the order of help; NULL ends. */
-extern const struct command *const commands[];
-
 /* The one of that name, or NULL and a sentence that suggests another. */
-const struct command *command_find(const char *name, struct err *err);
+const struct command *command_find(const struct command *const *commands, const char *name,
+				   struct err *err);
 
 /*
  * Should the command fail, say what to run next: arguments of this program, to which

@@ -12,7 +12,8 @@
 
 #define NAME_WIDTH 12
 
-const struct command *command_find(const char *name, struct err *err)
+const struct command *command_find(const struct command *const *commands, const char *name,
+				   struct err *err)
 {
 	struct typo typo = TYPO_INIT(name, strlen(name));
 
@@ -74,29 +75,31 @@ static int print_usage_options(const struct opt *table, int indent, FILE *out)
 }
 
 /* The names of rare commands from `first` up to `end`, in lines of 80 columns. */
-static void print_rare(FILE *out, size_t first, size_t end, const char *before)
+static void print_rare(const struct invocation *inv, size_t first, size_t end, const char *before)
 {
 	int at = 0;
 
 	for (size_t i = first; i < end; i++) {
-		const int len = (int)strlen(commands[i]->name);
+		const struct command *c = inv->commands[i];
+		const int len = (int)strlen(c->name);
 
-		if (!commands[i]->rare)
+		if (!c->rare)
 			continue;
 		if (at > 0 && at + len + 3 > WIDTH) {
 			before = ",\n              ";
 			at = NAME_WIDTH;
 		}
-		at += fprintf(out, "%s%s", before, commands[i]->name);
+		at += fprintf(inv->out, "%s%s", before, c->name);
 		before = ", ";
 	}
 	if (at > 0)
-		fputc('\n', out);
+		fputc('\n', inv->out);
 }
 
 /* The commands of a group from `first` on; the first of the next group, or of none. */
 static size_t print_group(const struct invocation *inv, size_t first, bool all)
 {
+	const struct command *const *commands = inv->commands;
 	const char *group = commands[first]->group;
 	bool any = all;
 	FILE *out = inv->out;
@@ -110,7 +113,7 @@ static size_t print_group(const struct invocation *inv, size_t first, bool all)
 			any = true;
 		}
 	if (!all)
-		print_rare(out, first, end, any ? "  and also    " : "  ");
+		print_rare(inv, first, end, any ? "  and also    " : "  ");
 	return end;
 }
 
@@ -123,7 +126,7 @@ static void print_overview(const struct invocation *inv, bool all)
 	print_filled("Snapshots and writable clones of whole project trees, ignored files too. A "
 		     "command works on the project around the current directory, without set-up.",
 		     out);
-	for (size_t i = 0; commands[i];) {
+	for (size_t i = 0; inv->commands[i];) {
 		fputc('\n', out);
 		i = print_group(inv, i, all);
 	}
@@ -226,9 +229,9 @@ static int print_json(const struct invocation *inv, const struct command *only,
 	json_set_text(j, "schema", "snap.help/1");
 	describe_opts(j, global_opts);
 	list = json_set_array(j, "commands");
-	for (size_t i = 0; commands[i]; i++)
-		if (!only_topic && (!only || only == commands[i]))
-			describe_command(json_add_object(list), commands[i]);
+	for (const struct command *const *c = inv->commands; *c; c++)
+		if (!only_topic && (!only || only == *c))
+			describe_command(json_add_object(list), *c);
 	list = json_set_array(j, "topics");
 	for (const struct topic *t = topics; t->name; t++) {
 		struct json one;
@@ -284,7 +287,7 @@ static int help_run(struct invocation *inv, struct err *err)
 		return CMD_OK;
 	}
 	if (inv->n_words > 0) {
-		c = command_find(inv->words[0], err);
+		c = command_find(inv->commands, inv->words[0], err);
 		if (!c) {
 			cmd_hint(inv, "help");
 			return -EINVAL;

@@ -90,10 +90,6 @@ KNOWN = {
 # the same.  The list may only become shorter: any other circle is refused.
 BACK = {
     ("cli/cmd/inner.c", "cli/main/line.c"): "what a server runs is a whole command line",
-    ("cli/complete/bash.c", "cli/main/line.c"): "it prints the table that it is in",
-    ("cli/complete/fish.c", "cli/main/line.c"): "it prints the table that it is in",
-    ("cli/complete/zsh.c", "cli/main/line.c"): "it prints the table that it is in",
-    ("cli/help.c", "cli/main/line.c"): "it prints the table that it is in",
     ("cli/show/promotions.c", "cli/cmd/experiment.c"): "what it left is promoted by another command",
     ("cli/show/promotions.c", "cli/cmd/try.c"): "what it left is promoted by another command",
     ("cowfs/fuse/mates.c", "cowfs/fuse/mount-linux.c"): "asks whether a mount has ended",

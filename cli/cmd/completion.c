@@ -9,7 +9,7 @@
 
 static const struct {
 	const char *name;
-	void (*print)(FILE *out);
+	void (*print)(const struct command *const *commands, FILE *out);
 } shells[] = {
 	{ "bash", complete_bash },
 	{ "zsh", complete_zsh },
@@ -88,7 +88,7 @@ static int print_json(const struct invocation *inv, size_t shell, struct err *er
 
 	if (!to)
 		return err_nomem(err);
-	shells[shell].print(to);
+	shells[shell].print(inv->commands, to);
 	if (fclose(to) == EOF)
 		return err_nomem(err);
 	json_set_text(j, "shell", shells[shell].name);
@@ -107,7 +107,7 @@ static int completion_run(struct invocation *inv, struct err *err)
 			return err_set(err, -EINVAL, "'completion %s' takes no further word", word);
 		if (inv->json)
 			return print_json(inv, i, err);
-		shells[i].print(inv->out);
+		shells[i].print(inv->commands, inv->out);
 		return CMD_OK;
 	}
 	if (strcmp(word, "clones") == 0)

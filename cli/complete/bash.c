@@ -83,7 +83,7 @@ static void print_options(FILE *out, const struct opt *table)
 	}
 }
 
-static void print_tables(FILE *out)
+static void print_tables(const struct command *const *commands, FILE *out)
 {
 	fputs("# What stands behind option $2 of command $1; nothing in $kind: it has no value.\n"
 	      "_snapcow_value()\n{\n\tcase \" $1 $2\" in\n",
@@ -114,7 +114,7 @@ static void print_tables(FILE *out)
 	fputs("'\n}\n\n", out);
 }
 
-static void print_names(FILE *out)
+static void print_names(const struct command *const *commands, FILE *out)
 {
 	fputs("_snapcow_commands='", out);
 	for (size_t i = 0; commands[i]; i++)
@@ -205,10 +205,10 @@ static const char script[] =
     "\tcomplete -F _snapcow snap\n"
     "fi\n";
 
-void complete_bash(FILE *out)
+void complete_bash(const struct command *const *commands, FILE *out)
 {
 	fputs("# Completion of snapcow for bash, as `snapcow completion bash` prints it.\n\n", out);
-	print_names(out);
-	print_tables(out);
+	print_names(commands, out);
+	print_tables(commands, out);
 	fputs(script, out);
 }

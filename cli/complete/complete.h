@@ -42,6 +42,7 @@ bool complete_next(const char **words, struct complete_slot *ret);
 bool complete_choice(const char **at, const struct complete_slot *slot, const char **ret,
 		     size_t *ret_len);
 
-void complete_bash(FILE *out);
-void complete_zsh(FILE *out);
-void complete_fish(FILE *out);
+/* The script, for all of `commands`, which a NULL ends. */
+void complete_bash(const struct command *const *commands, FILE *out);
+void complete_zsh(const struct command *const *commands, FILE *out);
+void complete_fish(const struct command *const *commands, FILE *out);

@@ -86,7 +86,7 @@ static void print_command(FILE *out, const struct command *c)
 		print_options(out, when, c->opts);
 }
 
-void complete_fish(FILE *out)
+void complete_fish(const struct command *const *commands, FILE *out)
 {
 	fputs("# Completion of snapcow for fish, as `snapcow completion fish` prints it.\n\n"
 	      "set -g __snapcow_commands",

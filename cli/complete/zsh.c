@@ -71,7 +71,7 @@ static void print_options(FILE *out, const struct opt *table, const char *indent
 	}
 }
 
-static void print_commands(FILE *out)
+static void print_commands(const struct command *const *commands, FILE *out)
 {
 	fputs("_snapcow_commands()\n{\n\tlocal -a commands=(", out);
 	for (size_t i = 0; commands[i]; i++) {
@@ -134,10 +134,10 @@ static const char tail[] =
     "fi\n"
     "[[ $funcstack[1] == _snapcow ]] && _snapcow \"$@\" || compdef _snapcow snapcow\n";
 
-void complete_zsh(FILE *out)
+void complete_zsh(const struct command *const *commands, FILE *out)
 {
 	fputs(head, out);
-	print_commands(out);
+	print_commands(commands, out);
 	fputs("_snapcow()\n{\n"
 	      "\tlocal curcontext=$curcontext state line snapcow_program=$words[1] ret=1\n"
 	      "\tlocal -A opt_args\n\tlocal -a all=(",

@@ -22,7 +22,7 @@
 
 /* One a line, however many there are. */
 /* clang-format off */
-const struct command *const commands[] = {
+static const struct command *const commands[] = {
 	&cmd_clone,
 	&cmd_list,
 	&cmd_status,
@@ -323,7 +323,7 @@ static int run(struct invocation *inv, int argc, char **argv, struct args *args,
 		inv->command = &cmd_version;
 		return run_command(inv, err);
 	}
-	inv->command = command_find(argv[0], err);
+	inv->command = command_find(inv->commands, argv[0], err);
 	if (!inv->command) {
 		inv->json |= asked;
 		cmd_hint(inv, "help");
@@ -337,6 +337,7 @@ int line_run(struct invocation *inv, int argc, char **argv, struct err *err)
 	struct args args = { 0 };
 	int status;
 
+	inv->commands = commands;
 	status = run(inv, argc, argv, &args, err);
 	if (status < 0 && !ferror(inv->out))
 		status = fail_report(inv, status, err);
