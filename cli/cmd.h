@@ -91,6 +91,7 @@ struct command {
 	int min_words, max_words;
 	bool takes_rest;            /* any number of words more behind "--" */
 	bool takes_command;         /* they are a command to run, with or without "--" */
+	bool leaves_clone;          /* what it did not promote is left in a clone, for `promote` */
 	const struct opt *opts;     /* NULL: none but the global ones */
 	void (*preset)(void *args); /* defaults that are not zero; may be NULL */
 	const char

@@ -90,8 +90,6 @@ KNOWN = {
 # the same.  The list may only become shorter: any other circle is refused.
 BACK = {
     ("cli/cmd/inner.c", "cli/main/line.c"): "what a server runs is a whole command line",
-    ("cli/show/promotions.c", "cli/cmd/experiment.c"): "what it left is promoted by another command",
-    ("cli/show/promotions.c", "cli/cmd/try.c"): "what it left is promoted by another command",
     ("cowfs/fuse/mates.c", "cowfs/fuse/mount-linux.c"): "asks whether a mount has ended",
     ("cowfs/store/ref-row.c", "cowfs/store/audit.c"): "writing a row adds to the chain, which is a row",
     ("cowfs/store/store-write.c", "cowfs/store/carry.c"): "a sync ends what was carried",

@@ -517,6 +517,7 @@ const struct command cmd_experiment = {
 	.summary = "try several changes at once, judge them alike, promote the best",
 	.words = "[FILE | list | ACT NAME...]",
 	.max_words = 1000,
+	.leaves_clone = true,
 	.opts = experiment_plan_opts,
 	.preset = experiment_plan_preset,
 	.details =

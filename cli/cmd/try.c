@@ -377,6 +377,7 @@ const struct command cmd_try = {
 	.max_words = 1,
 	.takes_rest = true,
 	.takes_command = true,
+	.leaves_clone = true,
 	.opts = try_opts,
 	.preset = run_preset,
 	.details =

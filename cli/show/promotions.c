@@ -268,14 +268,14 @@ void promotions_on_check(const char *command, const struct engine_run *run, void
 
 /* --- what stood in the way -------------------------------------------------------------- */
 
-/* A try and an experiment leave the clone, and a promotion of that is to be no less careful. */
+/* A promotion of the clone that is left must be no less careful. */
 static void hint_again(struct invocation *inv, const struct engine_promotion *p, const char *option,
 		       const char *value)
 {
 	static const char *const careful[] = { "check", "allow", "conflict", "markers", NULL };
 	struct hint_again again = { .option = option, .value = value };
 
-	if (inv->command == &cmd_try || inv->command == &cmd_experiment) {
+	if (inv->command->leaves_clone) {
 		again.command = "promote";
 		again.only = careful;
 		again.word = p->clone;
