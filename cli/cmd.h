@@ -54,6 +54,8 @@ struct bare {
 
 struct invocation {
 	const struct command *const *commands; /* all, in the order of help; NULL ends */
+	/* line_run(), for a server that runs whole command lines */
+	int (*run_line)(struct invocation *inv, int argc, char **argv, struct err *err);
 	const struct command *command;
 	struct engine *engine; /* NULL if the command needs none */
 	const void *args;      /* the struct that the command's options fill */

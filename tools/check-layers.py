@@ -89,7 +89,6 @@ KNOWN = {
 # (file, file): a call back that closes a circle between two files of one folder, and why it is so all
 # the same.  The list may only become shorter: any other circle is refused.
 BACK = {
-    ("cli/cmd/inner.c", "cli/main/line.c"): "what a server runs is a whole command line",
     ("cowfs/fuse/mates.c", "cowfs/fuse/mount-linux.c"): "asks whether a mount has ended",
     ("cowfs/store/ref-row.c", "cowfs/store/audit.c"): "writing a row adds to the chain, which is a row",
     ("cowfs/store/store-write.c", "cowfs/store/carry.c"): "a sync ends what was carried",

@@ -6,7 +6,6 @@
 
 #include "base/cleanup.h"
 #include "base/json.h"
-#include "cli/main/line.h"
 #include "engine/api/events.h"
 
 #define RETRY_MS 500 /* until a store may be there that was not */
@@ -44,7 +43,7 @@ static int run(const struct inner *in, int argc, char **argv, bool json, FILE *o
 		words[n++] = at;
 	}
 	memcpy(words + n, argv, (size_t)argc * sizeof(*words));
-	return line_run(&inv, n + argc, words, &err);
+	return server->run_line(&inv, n + argc, words, &err);
 }
 
 int inner_run(const struct inner *in, int argc, char **argv, FILE *out)

@@ -338,6 +338,7 @@ int line_run(struct invocation *inv, int argc, char **argv, struct err *err)
 	int status;
 
 	inv->commands = commands;
+	inv->run_line = line_run;
 	status = run(inv, argc, argv, &args, err);
 	if (status < 0 && !ferror(inv->out))
 		status = fail_report(inv, status, err);
