@@ -10,6 +10,8 @@
 /* No ref but a row of the same table: a chunk (carry-i.h), its id the name and its bytes the value. */
 #define REF_CARRIED ((enum ref_kind)255)
 
+/* --- ref-ops.c ---------------------------------------------------------------------------- */
+
 /* One change of a ref, with copies of all it needs.  Name and value follow the struct. */
 struct ref_op {
 	struct ref_op *next;
@@ -25,6 +27,11 @@ void ref_ops_free(struct ref_op *ops); /* the whole list */
 
 /* Write a list of changes in its order, inside the caller's transaction. */
 NODISCARD int ref_ops_apply(struct db *meta, const struct ref_op *ops, struct err *err);
+
+/* --- ref-row.c ---------------------------------------------------------------------------- */
+
+/* "tag 'NAME' WHY", with the name made fit for showing; returns `code`. */
+int ref_row_err(struct err *err, int code, const struct ref *ref, const char *why);
 
 /* Write one row, inside the caller's transaction; what its root names is not looked for. */
 NODISCARD int ref_row_write(struct db *meta, const struct ref *ref, enum ref_mode mode,

@@ -7,7 +7,6 @@
 
 #include "base/le.h"
 #include "base/path.h"
-#include "cowfs/store/audit-i.h"
 
 const char *ref_kind_name(enum ref_kind kind)
 {
@@ -50,8 +49,7 @@ static uint64_t ref_sum(const struct ref *ref)
 	return XXH3_64bits_withSeed(ref->value, ref->value_len, h);
 }
 
-/* "what ref kind 'name': why", with the name made fit for showing. */
-static int ref_err(struct err *err, int code, const struct ref *ref, const char *why)
+int ref_row_err(struct err *err, int code, const struct ref *ref, const char *why)
 {
 	CLEANUP(buf_done) struct buf shown = BUF_INIT;
 	const char *name = "?";
@@ -62,59 +60,6 @@ static int ref_err(struct err *err, int code, const struct ref *ref, const char 
 }
 
 /* --- writing ---------------------------------------------------------------------------- */
-
-int ref_op_new(const struct ref *ref, bool delete, enum ref_mode mode, struct ref_op **ret,
-	       struct err *err)
-{
-	struct ref_op *op;
-
-	if (ref->name_len == 0)
-		return err_set(err, -EINVAL, "the name of a %s is empty", ref_kind_name(ref->kind));
-	if (ref->name_len > REF_NAME_MAX)
-		return err_set(err, -EINVAL, "the name of a %s has %zu bytes, above %d",
-			       ref_kind_name(ref->kind), ref->name_len, REF_NAME_MAX);
-	if (ref->value_len > REF_VALUE_MAX)
-		return err_set(err, -EINVAL, "the value of a %s has %zu bytes, above %zu",
-			       ref_kind_name(ref->kind), ref->value_len, REF_VALUE_MAX);
-	op = malloc(sizeof(*op) + ref->name_len + ref->value_len);
-	if (!op)
-		return err_nomem(err);
-	*op = (struct ref_op){ .delete = delete, .mode = mode, .ref = *ref };
-	memcpy(op->bytes, ref->name, ref->name_len);
-	if (ref->value_len)
-		memcpy(op->bytes + ref->name_len, ref->value, ref->value_len);
-	op->ref.name = op->bytes;
-	op->ref.value = op->bytes + ref->name_len;
-	*ret = op;
-	return 0;
-}
-
-void ref_ops_free(struct ref_op *ops)
-{
-	while (ops) {
-		struct ref_op *next = ops->next;
-
-		free(ops);
-		ops = next;
-	}
-}
-
-static int require_tree(struct db *meta, const struct ref *ref, struct err *err)
-{
-	static const char sql[] = "SELECT 1 FROM object WHERE id = ?1 AND kind = ?2";
-	CLEANUP(query_end_p) struct db_query *q = NULL;
-	int r;
-
-	r = db_query(meta, sql, &q, err);
-	if (r < 0)
-		return r;
-	query_bind_blob(q, 0, ref->root.b, sizeof(ref->root.b));
-	query_bind_int(q, 1, OBJECT_TREE);
-	r = query_step(q, err);
-	if (r == 0)
-		return ref_err(err, -ENOENT, ref, "would name a tree that is not in the store");
-	return r < 0 ? r : 0;
-}
 
 int ref_row_write(struct db *meta, const struct ref *ref, enum ref_mode mode, struct err *err)
 {
@@ -134,45 +79,7 @@ int ref_row_write(struct db *meta, const struct ref *ref, enum ref_mode mode, st
 	query_bind_blob(q, 3, ref->value, ref->value_len);
 	query_bind_int(q, 4, (int64_t)ref_sum(ref));
 	r = query_run(q, err);
-	return r == -EEXIST ? ref_err(err, r, ref, "exists already") : r;
-}
-
-static int apply_put(struct db *meta, const struct ref_op *op, struct err *err)
-{
-	int r = object_id_is_zero(&op->ref.root) ? 0 : require_tree(meta, &op->ref, err);
-
-	return r < 0 ? r : ref_row_write(meta, &op->ref, op->mode, err);
-}
-
-static int apply_delete(struct db *meta, const struct ref_op *op, struct err *err)
-{
-	static const char sql[] = "DELETE FROM ref WHERE kind = ?1 AND name = ?2";
-	CLEANUP(query_end_p) struct db_query *q = NULL;
-	int r;
-
-	r = db_query(meta, sql, &q, err);
-	if (r < 0)
-		return r;
-	query_bind_int(q, 0, op->ref.kind);
-	query_bind_blob(q, 1, op->ref.name, op->ref.name_len);
-	r = query_run(q, err);
-	if (r < 0)
-		return r;
-	if (db_changes(meta) == 0)
-		return ref_err(err, -ENOENT, &op->ref, "does not exist");
-	return r;
-}
-
-int ref_ops_apply(struct db *meta, const struct ref_op *ops, struct err *err)
-{
-	int r = 0;
-
-	for (; ops && r >= 0; ops = ops->next) {
-		r = ops->delete ? apply_delete(meta, ops, err) : apply_put(meta, ops, err);
-		if (r >= 0 && ops->ref.kind == REF_RECEIPT)
-			r = audit_append(meta, &ops->ref, ops->delete, err);
-	}
-	return r;
+	return r == -EEXIST ? ref_row_err(err, r, ref, "exists already") : r;
 }
 
 /* --- reading ---------------------------------------------------------------------------- */
@@ -195,10 +102,11 @@ int ref_row_read(struct db_query *q, enum ref_kind kind, struct ref *ret, struct
 		return r;
 	ref.name = name;
 	if (root_len != sizeof(ref.root.b) || ref.value_len > REF_VALUE_MAX)
-		return ref_err(err, -EBADMSG, &ref, "is damaged: a field has the wrong length");
+		return ref_row_err(err, -EBADMSG, &ref, "is damaged: a field has the wrong length");
 	memcpy(ref.root.b, root, sizeof(ref.root.b));
 	if ((uint64_t)query_int(q, 3) != ref_sum(&ref))
-		return ref_err(err, -EBADMSG, &ref, "is damaged: it does not match its checksum");
+		return ref_row_err(err, -EBADMSG, &ref,
+				   "is damaged: it does not match its checksum");
 	*ret = ref;
 	return 0;
 }
