@@ -38,7 +38,11 @@ NODISCARD int carry_write(struct store *s, const struct carrying *c, struct err 
 void carry_written(struct store *s, const struct carrying *c);
 
 /* chunks.db is synced: all that is carried now may go.  write_lock held. */
-void carry_synced(struct store *s);
+static inline void carry_synced(struct store *s)
+{
+	s->uncarried = false;
+	s->n_needless = s->n_carried;
+}
 
 /* Put back what chunks.db lacks.  While opening for writing. */
 NODISCARD int carry_recover(struct store *s, struct err *err);

@@ -87,12 +87,6 @@ void carry_written(struct store *s, const struct carrying *c)
 		s->uncarried = false;
 }
 
-void carry_synced(struct store *s)
-{
-	s->uncarried = false;
-	s->n_needless = s->n_carried;
-}
-
 /* --- after a crash ---------------------------------------------------------------------- */
 
 static int put_back(struct store *s, const struct ref *row, struct err *err)
