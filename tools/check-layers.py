@@ -102,7 +102,6 @@ BACK = {
     ("engine/host/promises-keep.c", "engine/host/promises-hold.c"): "opens what is held",
     ("engine/host/promises-settle.c", "engine/host/promises.c"): "says that it settles",
     ("engine/host/promises-tell.c", "engine/host/promises.c"): "asks what is new",
-    ("engine/verb/trail-path.c", "engine/verb/trail.c"): "goes back along the trail",
     ("image/pack-walk.c", "image/pack.c"): "writes each entry it finds",
     ("remote/auth-token.c", "remote/auth.c"): "a token is asked for by name and password",
     ("remote/credential-program.c", "remote/credential.c"): "frees what it could not read whole",

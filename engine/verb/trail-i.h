@@ -40,6 +40,18 @@ struct trail_file {
 	struct content content;
 };
 
+#define TRAIL_LEVELS_MAX 64 /* directories of a path that are remembered */
+
+/* The way to a path in the last snapshot in which it was looked for. */
+struct trail_seen {
+	char *path; /* owned */
+	struct object_id root;
+	struct object_id dirs[TRAIL_LEVELS_MAX];
+	size_t n;
+	int found; /* 0, or -ENOENT */
+	struct trail_file file;
+};
+
 struct trail {
 	struct store *store;
 	struct project project;
@@ -54,7 +66,7 @@ struct trail {
 	    *acts_by_after;        /* owned; by the one after, in the order of `acts` */
 	struct cache *cache;       /* owned; trees that two neighbouring snapshots share */
 	struct touched touched;    /* which steps leave a path alone */
-	struct trail_seen *seen;   /* owned; the directories on the way to the last path */
+	struct trail_seen seen;    /* the directories on the way to the last path */
 	struct touched_path asked; /* the path that `touched` was asked about last, */
 	char *asked_path;          /* owned */
 	uint64_t lookups;          /* trees that were searched */
@@ -94,9 +106,6 @@ NODISCARD int trail_origin(struct trail *t, size_t *at, const char *path,
  */
 NODISCARD int trail_earlier(struct trail *t, size_t at, size_t before, const char *path,
 			    bool renames, struct trail_file *ret, char **ret_path, struct err *err);
-
-NODISCARD int trail_seen_new(struct trail_seen **ret, struct err *err);
-void trail_seen_free(struct trail_seen *s); /* NULL is fine */
 
 /* A clone as it is now, newer than all: it becomes the first of the list. */
 NODISCARD int trail_add_now(struct trail *t, const struct clone *c, const struct object_id *root,

@@ -13,31 +13,6 @@
 #include "engine/verb/trail-i.h"
 #include "snapshot/diff/delta.h"
 
-#define LEVELS_MAX 64 /* directories of a path that are remembered */
-
-/* The way to a path in the last snapshot in which it was looked for. */
-struct trail_seen {
-	char *path; /* owned */
-	struct object_id root;
-	struct object_id dirs[LEVELS_MAX];
-	size_t n;
-	int found; /* 0, or -ENOENT */
-	struct trail_file file;
-};
-
-int trail_seen_new(struct trail_seen **ret, struct err *err)
-{
-	*ret = calloc(1, sizeof(**ret));
-	return *ret ? 0 : err_nomem(err);
-}
-
-void trail_seen_free(struct trail_seen *s)
-{
-	if (s)
-		free(s->path);
-	free(s);
-}
-
 static int failed(const struct trail *t, size_t at, const char *path, int r, struct err *err)
 {
 	char hex[CATALOG_HEX_SIZE];
@@ -57,7 +32,7 @@ static int remember(struct trail_seen *seen, const char *path, struct err *err)
 /* Is the rest of the way that of the last time? */
 static bool is_known(struct trail_seen *seen, size_t level, const struct object_id *dir)
 {
-	if (level >= LEVELS_MAX)
+	if (level >= TRAIL_LEVELS_MAX)
 		return false;
 	if (level < seen->n && object_id_equal(&seen->dirs[level], dir))
 		return true;
@@ -84,7 +59,7 @@ static struct content content_of(const struct tree_entry *e)
 static int walk_to(struct trail *t, const struct root *root, const char *path, struct err *err)
 {
 	CLEANUP(buf_done) struct buf hold = BUF_INIT, link = BUF_INIT;
-	struct trail_seen *seen = t->seen;
+	struct trail_seen *seen = &t->seen;
 	struct tree_entry e = root->top;
 	struct object_id dir;
 	size_t level = 0, n;
@@ -103,7 +78,7 @@ static int walk_to(struct trail *t, const struct root *root, const char *path, s
 		t->lookups++;
 		r = tree_lookup(t->store, &dir, p, n, &e, &hold, err);
 	}
-	seen->n = level < LEVELS_MAX ? level : LEVELS_MAX;
+	seen->n = level < TRAIL_LEVELS_MAX ? level : TRAIL_LEVELS_MAX;
 	if (r == 0 && e.form == TREE_LINK) {
 		/* The same directory may stand for another file of that number. */
 		seen->n = 0;
@@ -121,7 +96,7 @@ int trail_find(struct trail *t, size_t at, const char *path, struct trail_file *
 	       struct err *err)
 {
 	const struct object_id *id = &t->list[at].root;
-	struct trail_seen *seen = t->seen;
+	struct trail_seen *seen = &t->seen;
 	struct root root;
 	int r = remember(seen, path, err);
 

@@ -64,7 +64,7 @@ void trail_done(struct trail *t)
 		free(t->acts[i].clone);
 		free(t->acts[i].who);
 	}
-	trail_seen_free(t->seen);
+	free(t->seen.path);
 	free(t->list);
 	free(t->acts);
 	free(t->by_clone);
@@ -280,10 +280,6 @@ int trail_open(struct engine *e, struct trail *ret, struct err *err)
 	int r = engine_settle(e, NULL, NULL, err);
 
 	r = r < 0 ? r : engine_project(e, &t.store, &t.project, err);
-
-	if (r < 0)
-		return r;
-	r = trail_seen_new(&t.seen, err);
 	if (r < 0)
 		return r;
 	r = cache_new(t.store, &limits, &t.cache, err);
