@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/base64.h"
 #include "base/buf.h"
 #include "base/json.h"
 #include "base/wipe.h"
@@ -134,6 +135,19 @@ static int ask(const struct auth_place *p, struct http *http, const struct chall
 	return r < 0
 		   ? err_set(err, r, "the token server of '%s' answers without a token", p->server)
 		   : 0;
+}
+
+int auth_basic(const struct credential *c, char **ret)
+{
+	CLEANUP(wipe_buf) struct buf plain = BUF_INIT, text = BUF_INIT;
+	const char *s = NULL;
+
+	if (buf_printf(&plain, "%s:%s", c->user, c->secret) == 0 &&
+	    buf_append_str(&text, "Basic ") == 0 &&
+	    base64_append(&text, plain.data, plain.len) == 0)
+		s = buf_str(&text);
+	*ret = s ? strdup(s) : NULL;
+	return *ret ? 0 : -ENOMEM;
 }
 
 static int ask_by_get(const struct auth_place *p, struct http *http, const struct challenge *c,

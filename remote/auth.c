@@ -5,7 +5,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/base64.h"
 #include "base/cleanup.h"
 #include "base/vec.h"
 #include "base/wipe.h"
@@ -81,19 +80,6 @@ int auth_current(const struct auth_place *p, char **ret)
 	pthread_mutex_unlock(&known.lock);
 	*ret = copy;
 	return r;
-}
-
-int auth_basic(const struct credential *c, char **ret)
-{
-	CLEANUP(wipe_buf) struct buf plain = BUF_INIT, text = BUF_INIT;
-	const char *s = NULL;
-
-	if (buf_printf(&plain, "%s:%s", c->user, c->secret) == 0 &&
-	    buf_append_str(&text, "Basic ") == 0 &&
-	    base64_append(&text, plain.data, plain.len) == 0)
-		s = buf_str(&text);
-	*ret = s ? strdup(s) : NULL;
-	return *ret ? 0 : -ENOMEM;
 }
 
 static int want_login(const struct auth_place *p, struct err *err)
