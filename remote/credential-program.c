@@ -50,10 +50,7 @@ static int read_object(const char *program, const struct buf *answer, struct cre
 	}
 	ret->user = strdup(user);
 	ret->secret = strdup(secret);
-	if (ret->user && ret->secret)
-		return 1;
-	credential_done(ret);
-	return err_nomem(err);
+	return ret->user && ret->secret ? 1 : err_nomem(err);
 }
 
 int credential_ask_program(const char *name, const char *server, struct credential *ret,

@@ -26,7 +26,10 @@ void credential_done(struct credential *c); /* wiped before it is freed */
  */
 NODISCARD int credential_find(const char *server, struct credential *ret, struct err *err);
 
-/* The answer of docker-credential-NAME for a server; 1, 0 or an error as above. */
+/*
+ * The answer of docker-credential-NAME for a server; 1, 0 or an error as above.  The caller wipes `ret`,
+ * after an error too.
+ */
 NODISCARD int credential_ask_program(const char *name, const char *server, struct credential *ret,
 				     struct err *err);
 
