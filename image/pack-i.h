@@ -6,7 +6,14 @@
 #include "base/map.h"
 #include "image/pack.h"
 
-#define PACK_WHITEOUT ".wh."
+#define PACK_WHITEOUT   ".wh."
+#define PACK_BLOCK_SIZE ((size_t)256 << 10)
+
+/* A file with several names, and the one under which it was written. */
+struct pack_link {
+	uint64_t ino;
+	char path[];
+};
 
 struct pack {
 	struct store *store;
@@ -22,6 +29,11 @@ struct pack {
 	struct err why; /* of a failed write */
 	struct packed done;
 };
+
+/* --- pack-entry.c ----------------------------------------------------------------------- */
+
+/* What a failed call of libarchive, or our own writer below it, said. */
+int pack_failed(const struct pack *p, struct err *err);
 
 /* One name with the attributes of its file; `linked`: the file has several names. */
 NODISCARD int pack_entry(struct pack *p, const char *path, const struct tree_entry *e, bool linked,

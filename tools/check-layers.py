@@ -102,7 +102,6 @@ BACK = {
     ("engine/host/promises-keep.c", "engine/host/promises-hold.c"): "opens what is held",
     ("engine/host/promises-settle.c", "engine/host/promises.c"): "says that it settles",
     ("engine/host/promises-tell.c", "engine/host/promises.c"): "asks what is new",
-    ("image/pack-walk.c", "image/pack.c"): "writes each entry it finds",
     ("remote/pack/inbound-file.c", "remote/pack/inbound.c"): "fetches the objects that it names",
     ("remote/pack/inbound-links.c", "remote/pack/inbound.c"): "fetches the objects that it names",
     ("runner/net/proxy-conn-linux.c", "runner/net/proxy-linux.c"): "charges the run for its bytes",
