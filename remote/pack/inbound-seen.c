@@ -1,6 +1,8 @@
 /*
- * What objects of the packs became: each is brought once, however often it is named.
+ * Objects of the packs, and what they became: each is brought once, however often it is named.
  */
+#include <errno.h>
+
 #include "base/vec.h"
 #include "remote/pack/inbound-i.h"
 
@@ -21,4 +23,20 @@ const struct brought *inbound_seen(const struct inbound *in, uint32_t kind, cons
 	const uint64_t *at = digest_table_find(&in->seen, kind, d);
 
 	return at ? &in->brought[*at] : NULL;
+}
+
+int inbound_get(struct inbound *in, enum object_kind kind, const struct digest *d, struct buf *out,
+		struct err *err)
+{
+	char text[DIGEST_TEXT_SIZE];
+	int r = pack_set_get(in->options->packs, kind, d, out, err);
+
+	if (r == -ENOENT)
+		return err_set(err, -EBADMSG, "the snapshot is incomplete: no pack has the %s %s",
+			       object_kind_name(kind), digest_text(d, text));
+	if (r == 0) {
+		in->objects++;
+		in->bytes += out->len;
+	}
+	return r;
 }

@@ -16,22 +16,6 @@
 
 #define HELD_MAX ((size_t)128 << 20)
 
-int inbound_get(struct inbound *in, enum object_kind kind, const struct digest *d, struct buf *out,
-		struct err *err)
-{
-	char text[DIGEST_TEXT_SIZE];
-	int r = pack_set_get(in->options->packs, kind, d, out, err);
-
-	if (r == -ENOENT)
-		return err_set(err, -EBADMSG, "the snapshot is incomplete: no pack has the %s %s",
-			       object_kind_name(kind), digest_text(d, text));
-	if (r == 0) {
-		in->objects++;
-		in->bytes += out->len;
-	}
-	return r;
-}
-
 /* --- what the base has -------------------------------------------------------------------- */
 
 /* The directory of the base beside the one that is read. */
