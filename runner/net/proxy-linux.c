@@ -188,18 +188,6 @@ uint64_t proxy_sent(const struct proxy *p, bool *ret_capped)
 	return p->sent;
 }
 
-bool proxy_charge(struct proxy *p, uint64_t n)
-{
-	const uint64_t max = p->options.max_out;
-
-	if (max > 0 && n > max - p->sent) {
-		p->capped = true;
-		return false;
-	}
-	p->sent += n;
-	return true;
-}
-
 /* Asks are read, or not for a moment. */
 static int pace(struct proxy *p, uint64_t now)
 {

@@ -61,3 +61,15 @@ void proxy_refuse(struct conn *c, enum net_rule rule, const char *detail)
 	else
 		snprintf(c->last_words, sizeof(c->last_words), "%s", sentence);
 }
+
+bool proxy_charge(struct proxy *p, uint64_t n)
+{
+	const uint64_t max = p->options.max_out;
+
+	if (max > 0 && n > max - p->sent) {
+		p->capped = true;
+		return false;
+	}
+	p->sent += n;
+	return true;
+}
