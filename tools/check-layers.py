@@ -102,7 +102,6 @@ BACK = {
     ("engine/host/promises-keep.c", "engine/host/promises-hold.c"): "opens what is held",
     ("engine/host/promises-settle.c", "engine/host/promises.c"): "says that it settles",
     ("engine/host/promises-tell.c", "engine/host/promises.c"): "asks what is new",
-    ("runner/net/proxy-held-linux.c", "runner/net/proxy-linux.c"): "takes a connection that was held",
     ("runner/net/proxy-tls-linux.c", "runner/net/proxy-conn-linux.c"): "goes on once TLS is set up",
 }
 

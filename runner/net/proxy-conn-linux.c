@@ -334,7 +334,7 @@ static int look_up(struct pinned_host *pin)
 	return 0;
 }
 
-void conn_start(struct conn *c)
+static void conn_start(struct conn *c)
 {
 	int r = 0;
 
@@ -359,6 +359,30 @@ void conn_start(struct conn *c)
 	} else if (r < 0) {
 		fail(c, ASK_FAILED, "too many names at once");
 	}
+}
+
+void proxy_take_open(struct proxy *p, const struct ask *ask, const struct allow_target *target)
+{
+	struct conn *c = NULL;
+
+	if (p->options.max_out > 0 && p->sent >= p->options.max_out) {
+		p->capped = true;
+		proxy_refuse_ask(p, ask, NET_RULE_BYTES);
+		return;
+	}
+	if (p->n_conns < p->options.connections)
+		c = calloc(1, sizeof(*c));
+	if (!c) {
+		proxy_refuse_ask(p, ask, NET_RULE_LIMIT);
+		return;
+	}
+	*c = (struct conn){
+		.proxy = p, .next = p->conns, .id = ask->id, .target = *target, .port = ask->port
+	};
+	c->outer.fd = -1;
+	p->conns = c;
+	p->n_conns++;
+	conn_start(c);
 }
 
 void conn_overdue(struct conn *c)

@@ -113,14 +113,10 @@ void proxy_no_rule(struct proxy *p, const struct ask *ask, const struct allow_ta
 		   enum net_rule rule);
 void proxy_drop_held(struct proxy *p);
 
-/* --- proxy-linux.c ------------------------------------------------------------------------ */
-
-void proxy_take_open(struct proxy *p, const struct ask *ask, const struct allow_target *target);
-
-/* --- proxy-conn.c ----------------------------------------------------------------------- */
+/* --- proxy-conn-linux.c ------------------------------------------------------------------- */
 
 /* The target is allowed by name: look it up, connect, relay. */
-void conn_start(struct conn *c);
+void proxy_take_open(struct proxy *p, const struct ask *ask, const struct allow_target *target);
 void conn_end(struct conn *c);
 void conn_overdue(struct conn *c);
 

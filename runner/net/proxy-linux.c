@@ -13,30 +13,6 @@
 
 /* --- asks --------------------------------------------------------------------------------- */
 
-void proxy_take_open(struct proxy *p, const struct ask *ask, const struct allow_target *target)
-{
-	struct conn *c = NULL;
-
-	if (p->options.max_out > 0 && p->sent >= p->options.max_out) {
-		p->capped = true;
-		proxy_refuse_ask(p, ask, NET_RULE_BYTES);
-		return;
-	}
-	if (p->n_conns < p->options.connections)
-		c = calloc(1, sizeof(*c));
-	if (!c) {
-		proxy_refuse_ask(p, ask, NET_RULE_LIMIT);
-		return;
-	}
-	*c = (struct conn){
-		.proxy = p, .next = p->conns, .id = ask->id, .target = *target, .port = ask->port
-	};
-	c->outer.fd = -1;
-	p->conns = c;
-	p->n_conns++;
-	conn_start(c);
-}
-
 static void take_name(struct proxy *p, const struct ask *ask)
 {
 	struct answer answer = { .status = ASK_OK, .id = ask->id };
