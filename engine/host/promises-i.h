@@ -138,9 +138,6 @@ void promises_leave(struct promises *p);
 void promises_stay(struct promises *p);
 void promises_go(struct promises *p);
 
-/* For the thread of a capture: wait until nobody makes clones, and have them wait. */
-void promises_settling(struct promises *p, bool settling);
-
 /* Is a capture of this project, or (NULL) of any, under way? */
 bool promises_open(struct promises *p, const struct catalog_id *project);
 

@@ -300,6 +300,36 @@ static void leave_signatures(const struct settling *s)
 				   record->created);
 }
 
+/* --- settling, and clones that are made meanwhile ------------------------------------------ */
+
+void promises_stay(struct promises *p)
+{
+	pthread_mutex_lock(&p->lock);
+	while (p->settling)
+		pthread_cond_wait(&p->changed, &p->lock);
+	p->staying++;
+	pthread_mutex_unlock(&p->lock);
+}
+
+void promises_go(struct promises *p)
+{
+	pthread_mutex_lock(&p->lock);
+	p->staying--;
+	pthread_cond_broadcast(&p->changed);
+	pthread_mutex_unlock(&p->lock);
+}
+
+/* Wait until nobody makes clones, and have them wait. */
+static void set_settling(struct promises *p, bool settling)
+{
+	pthread_mutex_lock(&p->lock);
+	while (settling && (p->staying > 0 || p->settling))
+		pthread_cond_wait(&p->changed, &p->lock);
+	p->settling = settling;
+	pthread_cond_broadcast(&p->changed);
+	pthread_mutex_unlock(&p->lock);
+}
+
 int promising_settle(struct promising *p, struct err *err)
 {
 	struct host *h = p->all->host;
@@ -310,11 +340,11 @@ int promising_settle(struct promising *p, struct err *err)
 		r = settle_clones(&s, err);
 		if (r < 0)
 			return r;
-		promises_settling(p->all, true);
+		set_settling(p->all, true);
 		pthread_rwlock_wrlock(&h->snapshots);
 		r = end_locked(&s, err);
 		pthread_rwlock_unlock(&h->snapshots);
-		promises_settling(p->all, false);
+		set_settling(p->all, false);
 	}
 	if (r > 0)
 		leave_signatures(&s);

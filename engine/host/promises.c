@@ -376,33 +376,6 @@ bool promises_open(struct promises *p, const struct catalog_id *project)
 	return find_open(p, &one) != NULL;
 }
 
-void promises_stay(struct promises *p)
-{
-	pthread_mutex_lock(&p->lock);
-	while (p->settling)
-		pthread_cond_wait(&p->changed, &p->lock);
-	p->staying++;
-	pthread_mutex_unlock(&p->lock);
-}
-
-void promises_go(struct promises *p)
-{
-	pthread_mutex_lock(&p->lock);
-	p->staying--;
-	pthread_cond_broadcast(&p->changed);
-	pthread_mutex_unlock(&p->lock);
-}
-
-void promises_settling(struct promises *p, bool settling)
-{
-	pthread_mutex_lock(&p->lock);
-	while (settling && (p->staying > 0 || p->settling))
-		pthread_cond_wait(&p->changed, &p->lock);
-	p->settling = settling;
-	pthread_cond_broadcast(&p->changed);
-	pthread_mutex_unlock(&p->lock);
-}
-
 /* lock held, but while it tells */
 static int tell(struct promises *p, const struct promising *c, const struct task *task,
 		const struct engine_watch *watch, struct err *err)
