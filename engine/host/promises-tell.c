@@ -10,6 +10,19 @@
 #define PAUSE_MS  1000
 #define PATHS_MAX 20 /* that an event names; all are counted */
 
+struct engine_capturing promising_news(const struct promising *c)
+{
+	return (struct engine_capturing){
+		.open = promising_is_open(c),
+		.files = c->record.files,
+		.bytes = c->record.bytes,
+		.done = c->ended ? c->record.files : c->done,
+		.done_bytes = c->ended ? c->record.bytes : c->done_bytes,
+		.lost = c->lost,
+		.remote = c->record.remote != 0,
+	};
+}
+
 static void begin(struct event *ev, const struct promising *c, const char *kind, const char *dir)
 {
 	char project[CATALOG_HEX_SIZE], snapshot[CATALOG_HEX_SIZE];

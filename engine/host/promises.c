@@ -491,19 +491,6 @@ void promises_leave(struct promises *p)
 	pthread_mutex_unlock(&p->lock);
 }
 
-struct engine_capturing promising_news(const struct promising *c)
-{
-	return (struct engine_capturing){
-		.open = promising_is_open(c),
-		.files = c->record.files,
-		.bytes = c->record.bytes,
-		.done = c->ended ? c->record.files : c->done,
-		.done_bytes = c->ended ? c->record.bytes : c->done_bytes,
-		.lost = c->lost,
-		.remote = c->record.remote != 0,
-	};
-}
-
 void promises_news(struct promises *p, const struct catalog_id *snapshot,
 		   struct engine_capturing *ret)
 {
