@@ -77,28 +77,6 @@ static void make_holding(struct promises *p)
 		p->holding = holding_new(keep_now, p);
 }
 
-/*
- * NULL: there is none.  give_back() in any case.  Each file of a walk comes here twice, in several
- * threads, so no lock is taken: whoever takes the set away sees this borrower, or this one sees that it is
- * gone.
- */
-static struct holding *borrow(struct promises *p, bool make)
-{
-	if (make && !p->holding)
-		make_holding(p);
-	p->borrowed++;
-	return p->holding;
-}
-
-static void give_back(struct promises *p)
-{
-	if (--p->borrowed > 0 || !p->taken_away)
-		return;
-	pthread_mutex_lock(&p->lock);
-	pthread_cond_broadcast(&p->changed);
-	pthread_mutex_unlock(&p->lock);
-}
-
 uint64_t promises_descriptors(void)
 {
 	return LEASES_FILES;
@@ -106,40 +84,28 @@ uint64_t promises_descriptors(void)
 
 int promises_lease(void *ctx, int fd, struct lease_trial *ret)
 {
-	struct holding *h = borrow(ctx, true);
-	int r = h ? holding_try(h, fd, ret) : leases_try(NULL, fd, false, ret);
+	struct promises *p = ctx;
+	struct holding *h;
+	int r;
 
-	give_back(ctx);
+	if (!p->holding)
+		make_holding(p);
+	h = promises_borrow(p);
+	r = h ? holding_try(h, fd, ret) : leases_try(NULL, fd, false, ret);
+
+	promises_give_back(p);
 	return r;
 }
 
 bool promises_hold(void *ctx, const struct object_id *promise, int fd, uint64_t size,
 		   const struct lease_trial *t)
 {
-	struct holding *h = borrow(ctx, false);
+	struct holding *h = promises_borrow(ctx);
 	/* A walk that is repeated meets what is held, by another descriptor. */
 	const bool taken = h && holding_add(h, promise, fd, size, t) == 0;
 
-	give_back(ctx);
+	promises_give_back(ctx);
 	return taken;
-}
-
-int promises_open_held(struct promises *p, const struct object_id *promise)
-{
-	struct holding *h = borrow(p, false);
-	int fd = h ? holding_open(h, promise) : -ENOENT;
-
-	give_back(p);
-	return fd;
-}
-
-bool promises_has_held(struct promises *p, const struct object_id *promise)
-{
-	struct holding *h = borrow(p, false);
-	const bool has = h && holding_has(h, promise);
-
-	give_back(p);
-	return has;
 }
 
 static bool hold_again(struct promising *c, const struct promise *one)
@@ -161,26 +127,26 @@ static bool hold_again(struct promising *c, const struct promise *one)
 
 void promising_hold(struct promising *c)
 {
-	struct holding *h = borrow(c->all, false);
+	struct holding *h = promises_borrow(c->all);
 	struct promise *one;
 
 	for (size_t pos = 0; (one = map_next(&c->by_id, &pos));)
 		if (one->state == PROMISE_OPEN)
 			one->held = (h && holding_has(h, &one->what.id)) ||
 				    (c->recovered && hold_again(c, one));
-	give_back(c->all);
+	promises_give_back(c->all);
 }
 
 void promising_drop_held(struct promising *c, struct promise **list, size_t n)
 {
-	struct holding *h = borrow(c->all, false);
+	struct holding *h = promises_borrow(c->all);
 
 	for (size_t i = 0; i < n; i++) {
 		if (h)
 			holding_drop(h, &list[i]->what.id);
 		promising_drop_stash(c, list[i]);
 	}
-	give_back(c->all);
+	promises_give_back(c->all);
 }
 
 /* lock held; whatever is promised now stands in an index */
@@ -205,7 +171,7 @@ static bool is_promised(const struct promises *p, const struct object_id *id)
 
 void promises_drop_unpromised(struct promises *p)
 {
-	struct holding *h = borrow(p, false);
+	struct holding *h = promises_borrow(p);
 	size_t n = 0, unpromised = 0;
 	/* Listed first: a walk that begins after this holds files that are not in the list. */
 	AUTO_FREE struct object_id *list = h ? holding_list(h, &n) : NULL;
@@ -221,7 +187,7 @@ void promises_drop_unpromised(struct promises *p)
 	pthread_mutex_unlock(&p->lock);
 	for (size_t i = 0; i < unpromised; i++)
 		holding_drop(h, &list[i]);
-	give_back(p);
+	promises_give_back(p);
 }
 
 /* lock held */

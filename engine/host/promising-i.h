@@ -149,15 +149,21 @@ static inline void promises_wait_ms(struct promises *p, unsigned ms)
 	sys_cond_wait_ms(&p->changed, &p->lock, ms);
 }
 
-/* --- promises.c --- */
+/* --- promises-held.c --- */
 
-struct engine_capturing promising_news(const struct promising *c); /* lock held */
-
-/* --- promises-hold.c --- */
-
+/*
+ * What is held; NULL: nothing.  promises_give_back() in any case.  Each file of a walk comes here twice, in
+ * several threads, so no lock is taken: whoever takes the set away sees this borrower, or this one sees that
+ * it is gone.
+ */
+struct holding *promises_borrow(struct promises *p);
+void promises_give_back(struct promises *p);
 /* A descriptor of the file that is held for a promise, the caller's own; -ENOENT. */
 NODISCARD int promises_open_held(struct promises *p, const struct object_id *promise);
 bool promises_has_held(struct promises *p, const struct object_id *promise);
+
+/* --- promises-hold.c --- */
+
 /* Note which are held; after a restart nothing is, and what is still as promised is held again. */
 void promising_hold(struct promising *c);
 void promising_drop_held(struct promising *c, struct promise **list, size_t n); /* they are saved */
@@ -210,6 +216,8 @@ size_t promising_group_max(void);
 unsigned promising_readers(bool remote);
 
 /* --- promises-tell.c --- */
+
+struct engine_capturing promising_news(const struct promising *c); /* lock held */
 
 void promising_tell(struct promising *c);     /* how far it is, now and then; without the lock */
 void promising_tell_end(struct promising *c); /* by its thread, before it forgets what was kept */
