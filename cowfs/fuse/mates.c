@@ -49,7 +49,7 @@ static void *tell_kernel(void *arg)
 		int r = news->name[0] != '\0' ? wire_expire(m, news->node, news->name)
 					      : wire_invalidate(m, news->node, false);
 
-		if (r < 0 && !mount_ended(m))
+		if (r < 0 && !atomic_load(&m->ended))
 			log_debug("announcing a change on '%s' failed with %d", m->path, -r);
 		free(news);
 	}
