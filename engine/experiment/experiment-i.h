@@ -303,7 +303,7 @@ NODISCARD int arm_warn(struct engine_arm *arm, const char *kind, const char *pat
 		       const char *detail, struct err *err);
 void arm_forget_warning(struct engine_arm *arm, const char *kind);
 
-/* --- score.c ------------------------------------------------------------------------------- */
+/* --- score-kind.c -------------------------------------------------------------------------- */
 
 /* Do checks or scores need the judge of an arm that passed? */
 bool score_needs_judge(const struct engine_experiment *x);
@@ -313,6 +313,15 @@ bool score_is_run(const struct engine_experiment *x);
 
 /* How often each score is taken if nobody says. */
 uint64_t score_rounds(const struct engine_experiment *x);
+
+/* Is it a time, or anything else that the machine decides? */
+bool score_is_timed(const struct engine_experiment *x);
+bool score_is_measured(const struct engine_experiment *x);
+
+/* Is it taken on the result?  Else what is measured is the arm's own command, on a new clone each time. */
+bool score_is_on_result(const struct engine_experiment *x);
+
+/* --- score.c ------------------------------------------------------------------------------- */
 
 /* Take all rounds of all arms that passed.  1: something died meanwhile, and what is missing can be done again. */
 NODISCARD int score_take(struct work *w, struct err *err);

@@ -19,37 +19,6 @@
 #define TURN_MS       100  /* between two tries to get the turn */
 #define OUTPUT_MAX    ((uint64_t)64 << 10) /* bytes at the end of what it prints */
 
-static bool is_timed(const struct engine_experiment *x)
-{
-	return x->score == ENGINE_SCORE_TIME || x->score == ENGINE_SCORE_CPU;
-}
-
-static bool is_measured(const struct engine_experiment *x)
-{
-	return is_timed(x) || x->score == ENGINE_SCORE_MEM;
-}
-
-bool score_is_run(const struct engine_experiment *x)
-{
-	return is_measured(x) || x->score == ENGINE_SCORE_COMMAND || x->score == ENGINE_SCORE_SIZE;
-}
-
-/* Else what is measured is the arm's own command, on a new clone each time. */
-static bool is_on_result(const struct engine_experiment *x)
-{
-	return x->score_of || x->n_checks > 0;
-}
-
-bool score_needs_judge(const struct engine_experiment *x)
-{
-	return score_is_run(x) && is_on_result(x);
-}
-
-uint64_t score_rounds(const struct engine_experiment *x)
-{
-	return is_timed(x) ? 5 : 1;
-}
-
 /* --- the command --------------------------------------------------------------------------- */
 
 static int quote(struct buf *b, const char *word)
@@ -145,7 +114,7 @@ static int read_value(struct work *w, struct engine_arm *arm, const struct engin
 
 static int run_once(struct work *w, struct engine_arm *arm, struct engine_run *ret, struct err *err)
 {
-	const bool on_result = is_on_result(w->x);
+	const bool on_result = score_is_on_result(w->x);
 	AUTO_FREE char *command = command_of(w->x, arm);
 	CLEANUP(engine_runs_done) struct engine_runs ended = { 0 };
 	const char *ids[] = { arm->now };
@@ -202,11 +171,11 @@ static int take_one(struct work *w, struct engine_arm *arm, bool counts, struct 
 {
 	CLEANUP(engine_run_done) struct engine_run run = { 0 };
 	CLEANUP(company_done) struct company company = { 0 };
-	const bool looks = counts && is_timed(w->x);
+	const bool looks = counts && score_is_timed(w->x);
 	double value = 0;
 	int r = 0;
 
-	if (is_on_result(w->x) && !arm->judge)
+	if (score_is_on_result(w->x) && !arm->judge)
 		r = arm_make_judge(w, arm, err);
 	if (r >= 0 && looks)
 		r = company_look(w, "", &company, err);
@@ -395,9 +364,9 @@ int score_take(struct work *w, struct err *err)
 	}
 	if (!score_is_run(x))
 		return 0;
-	if (is_timed(x) && is_missing(x))
+	if (score_is_timed(x) && is_missing(x))
 		r = take_turn(w, &turn, err);
-	if (r >= 0 && is_timed(x))
+	if (r >= 0 && score_is_timed(x))
 		r = take_round(w, 0, true, err);
 	for (size_t i = 0; i < x->rounds && r == 0; i++)
 		r = take_round(w, i, false, err);
