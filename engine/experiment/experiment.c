@@ -60,14 +60,6 @@ void engine_experiment_init(struct engine_experiment *x)
 	engine_run_limits_init(&x->limits);
 }
 
-void engine_experiments_done(struct engine_experiments *l)
-{
-	for (size_t i = 0; i < l->n; i++)
-		engine_experiment_done(&l->list[i]);
-	free(l->list);
-	*l = (struct engine_experiments){ 0 };
-}
-
 struct engine_arm *engine_experiment_arm(const struct engine_experiment *x, const char *name)
 {
 	for (size_t i = 0; i < x->n_arms; i++)

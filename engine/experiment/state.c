@@ -157,6 +157,14 @@ void engine_experiment_done(struct engine_experiment *x)
 	*x = (struct engine_experiment){ 0 };
 }
 
+void engine_experiments_done(struct engine_experiments *l)
+{
+	for (size_t i = 0; i < l->n; i++)
+		engine_experiment_done(&l->list[i]);
+	free(l->list);
+	*l = (struct engine_experiments){ 0 };
+}
+
 /* --- places -------------------------------------------------------------------------------- */
 
 /* Until version 3 nobody looked what else was at work. */
