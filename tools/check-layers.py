@@ -92,7 +92,6 @@ BACK = {
     ("engine/experiment/arm-clone.c", "engine/experiment/inner.c"): "an arm that goes takes those inside it along",
     ("engine/experiment/arm-plan.c", "engine/experiment/inner-plan.c"): "an arm's plan may hold a plan",
     ("engine/experiment/arm.c", "engine/experiment/inner.c"): "an arm may hold an experiment",
-    ("engine/experiment/experiment.c", "engine/experiment/inner-plan.c"): "what is read of an arm may hold arms",
     ("engine/experiment/file-arms.c", "engine/experiment/file-read.c"): "words for a mistake in the file",
     ("engine/experiment/inner.c", "engine/experiment/schedule.c"): "stops its arms as any others",
     ("engine/experiment/inner.c", "engine/experiment/work.c"): "goes on with its arms as with any others",

@@ -49,6 +49,9 @@ NODISCARD int experiment_check_name(const struct engine_experiment *x, const cha
 NODISCARD int experiment_add_arm(struct engine_experiment *x, const char *name, size_t len,
 				 struct engine_arm **ret, struct err *err);
 
+/* Give an arm an experiment with nothing in it. */
+NODISCARD int inner_add(struct engine_arm *arm, struct err *err);
+
 /* --- arm-plan.c ---------------------------------------------------------------------------- */
 
 /* Give a new arm what was planned for another one, but for the name. */
@@ -153,9 +156,6 @@ void inner_release(struct work *w, struct engine_arm *arm);
 NODISCARD int inner_stop(struct work *w, struct engine_arm *arm, const char *why, struct err *err);
 
 /* --- inner-plan.c -------------------------------------------------------------------------- */
-
-/* Give an arm an experiment with nothing in it. */
-NODISCARD int inner_add(struct engine_arm *arm, struct err *err);
 
 /* Plan the same inside of another arm. */
 NODISCARD int inner_copy_plan(struct engine_arm *arm, const struct engine_arm *of, struct err *err);

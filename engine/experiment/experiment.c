@@ -120,6 +120,16 @@ int engine_experiment_add(struct engine_experiment *x, const char *text, struct 
 	return arm->command ? 0 : err_nomem(err);
 }
 
+int inner_add(struct engine_arm *arm, struct err *err)
+{
+	if (arm->n_inner > 0)
+		return err_set(err, -EINVAL, "arm '%s' has two experiments inside", arm->name);
+	if (!VEC_ONE_MORE(arm->inner, arm->n_inner))
+		return err_nomem(err);
+	engine_experiment_init(&arm->inner[arm->n_inner++]);
+	return 0;
+}
+
 int engine_experiment_add_inner(struct engine_experiment *x, const char *text, struct err *err)
 {
 	const size_t len = strcspn(text, "=");

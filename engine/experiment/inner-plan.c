@@ -10,16 +10,6 @@
 #include "base/vec.h"
 #include "engine/experiment/experiment-i.h"
 
-int inner_add(struct engine_arm *arm, struct err *err)
-{
-	if (arm->n_inner > 0)
-		return err_set(err, -EINVAL, "arm '%s' has two experiments inside", arm->name);
-	if (!VEC_ONE_MORE(arm->inner, arm->n_inner))
-		return err_nomem(err);
-	engine_experiment_init(&arm->inner[arm->n_inner++]);
-	return 0;
-}
-
 /* --- copies -------------------------------------------------------------------------------- */
 
 static int append(char ***list, size_t *n, char *const *from, size_t n_from, struct err *err)
