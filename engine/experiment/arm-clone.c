@@ -91,6 +91,15 @@ void arm_release(struct work *w, struct engine_arm *arm, bool judge)
 		inner_release(w, arm);
 }
 
+void inner_release(struct work *w, struct engine_arm *arm)
+{
+	for (size_t i = 0; arm->n_inner > 0 && i < arm->inner->n_arms; i++) {
+		struct work inside = inner_work(w, arm);
+
+		arm_release(&inside, &arm->inner->arms[i], false);
+	}
+}
+
 const char *arm_start(const struct work *w, const struct engine_arm *arm)
 {
 	return arm->from ? arm->from : *w->x->base != '\0' ? w->x->base : w->x->from;

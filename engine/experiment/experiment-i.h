@@ -99,6 +99,9 @@ void work_path(const struct work *w, const struct engine_arm *arm, char text[ENG
 /* Its runs went on after the death of the process that worked on it: that counts for the whole. */
 void work_count_unwatched(struct work *w);
 
+/* The work on what is inside of that arm. */
+struct work inner_work(struct work *w, struct engine_arm *arm);
+
 /* Milliseconds that are left for the whole; ENGINE_UNSAID: any number. */
 uint64_t work_left(struct work *w);
 
@@ -132,9 +135,6 @@ NODISCARD int schedule_stop(struct work *w, const char *why, struct err *err);
 /* What its command left is known, and the experiment inside of it is not decided. */
 bool inner_is_under_way(const struct engine_arm *arm);
 
-/* The work on what is inside of that arm. */
-struct work inner_work(struct work *w, struct engine_arm *arm);
-
 /* The command of the arm has ended well, or there is none. */
 NODISCARD int inner_begin(struct work *w, struct engine_arm *arm, struct err *err);
 
@@ -150,9 +150,8 @@ NODISCARD int inner_recover(struct work *w, struct engine_arm *arm, struct err *
 /* Nothing inside has begun; clones are not touched. */
 void inner_forget(struct engine_arm *arm);
 
-/* Cancel what runs inside; remove the clones that are inside; those that are not over are stopped. */
+/* Cancel what runs inside; those that are not over are stopped. */
 void inner_interrupt(struct work *w, struct engine_arm *arm);
-void inner_release(struct work *w, struct engine_arm *arm);
 NODISCARD int inner_stop(struct work *w, struct engine_arm *arm, const char *why, struct err *err);
 
 /* --- inner-plan.c -------------------------------------------------------------------------- */
@@ -258,6 +257,9 @@ NODISCARD int arm_make_judge(struct work *w, struct engine_arm *arm, struct err 
 
 /* Remove its clones, and those inside of it; `judge`: only that of checks and scores. */
 void arm_release(struct work *w, struct engine_arm *arm, bool judge);
+
+/* Only those inside. */
+void inner_release(struct work *w, struct engine_arm *arm);
 
 /* From here on, this cowfsd has what is written for it. */
 void arm_note_daemon(struct work *w, struct engine_arm *arm);

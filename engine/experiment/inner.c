@@ -18,21 +18,6 @@ bool inner_is_under_way(const struct engine_arm *arm)
 	return arm->n_inner > 0 && arm->state == ENGINE_ARM_RUNNING && arm->inner->created != 0;
 }
 
-struct work inner_work(struct work *w, struct engine_arm *arm)
-{
-	struct work inside = {
-		.engine = w->engine,
-		.x = arm->inner,
-		.options = w->options,
-		.whole = work_whole(w),
-		.lock = DOCKET_LOCK_INIT,
-		.stop_fd = work_whole(w)->stop_fd,
-	};
-
-	work_path(w, arm, inside.path);
-	return inside;
-}
-
 /* --- from beginning to end ----------------------------------------------------------------- */
 
 int inner_begin(struct work *w, struct engine_arm *arm, struct err *err)
@@ -134,15 +119,6 @@ void inner_interrupt(struct work *w, struct engine_arm *arm)
 		struct work inside = inner_work(w, arm);
 
 		arm_interrupt(&inside, &arm->inner->arms[i]);
-	}
-}
-
-void inner_release(struct work *w, struct engine_arm *arm)
-{
-	for (size_t i = 0; arm->n_inner > 0 && i < arm->inner->n_arms; i++) {
-		struct work inside = inner_work(w, arm);
-
-		arm_release(&inside, &arm->inner->arms[i], false);
 	}
 }
 

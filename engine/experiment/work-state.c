@@ -27,6 +27,21 @@ void work_path(const struct work *w, const struct engine_arm *arm, char text[ENG
 		snprintf(text + len, ENGINE_ARM_PATH_SIZE - len, "%s", arm->name);
 }
 
+struct work inner_work(struct work *w, struct engine_arm *arm)
+{
+	struct work inside = {
+		.engine = w->engine,
+		.x = arm->inner,
+		.options = w->options,
+		.whole = work_whole(w),
+		.lock = DOCKET_LOCK_INIT,
+		.stop_fd = work_whole(w)->stop_fd,
+	};
+
+	work_path(w, arm, inside.path);
+	return inside;
+}
+
 void work_tell(struct work *w, const struct engine_arm *arm)
 {
 	if (w->options->tell)
