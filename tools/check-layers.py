@@ -94,7 +94,6 @@ BACK = {
     ("engine/experiment/file-arms.c", "engine/experiment/file-read.c"): "words for a mistake in the file",
     ("engine/experiment/inner.c", "engine/experiment/schedule.c"): "stops its arms as any others",
     ("engine/experiment/inner.c", "engine/experiment/work.c"): "goes on with its arms as with any others",
-    ("runner/net/proxy-tls-linux.c", "runner/net/proxy-conn-linux.c"): "goes on once TLS is set up",
 }
 
 # A folder that includes engine/api calls what is defined anywhere in the engine.

@@ -103,15 +103,21 @@ void conn_tls_free(struct conn *c);
 /* Its time is over: false if all that is left is to end it. */
 bool conn_tls_overdue(struct conn *c);
 
-/* The program hears this, and that it was all. */
-NODISCARD int conn_tls_answer(struct conn *c, const struct buf *last);
-
 /* --- proxy-held-linux.c ------------------------------------------------------------------- */
 
 /* No rule allows it.  Somebody may: then it waits, or is opened.  Else it is refused. */
 void proxy_no_rule(struct proxy *p, const struct ask *ask, const struct allow_target *target,
 		   enum net_rule rule);
 void proxy_drop_held(struct proxy *p);
+
+/* --- proxy-hear-linux.c ------------------------------------------------------------------- */
+
+/* What goes out and what comes back, as filters of a relay: judged, counted, answered. */
+NODISCARD int conn_hear_client(void *ctx, struct buf *in, struct buf *out, bool eof);
+NODISCARD int conn_hear_server(void *ctx, struct buf *in, struct buf *out, bool eof);
+
+/* Append the last that a client hears which speaks HTTP: why it was refused. */
+NODISCARD int conn_say_refused(struct conn *c, struct buf *out);
 
 /* --- proxy-conn-linux.c ------------------------------------------------------------------- */
 
@@ -120,10 +126,4 @@ void proxy_take_open(struct proxy *p, const struct ask *ask, const struct allow_
 void conn_end(struct conn *c);
 void conn_overdue(struct conn *c);
 
-/* What goes out and what comes back, as filters of a relay: judged, counted, answered. */
-NODISCARD int conn_hear_client(void *ctx, struct buf *in, struct buf *out, bool eof);
-NODISCARD int conn_hear_server(void *ctx, struct buf *in, struct buf *out, bool eof);
-
-/* Append the last that a client hears which speaks HTTP: why it was refused. */
-NODISCARD int conn_say_refused(struct conn *c, struct buf *out);
 void pinned_host_overdue(struct pinned_host *pin);

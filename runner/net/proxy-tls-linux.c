@@ -74,7 +74,8 @@ static void lose_host(struct conn *c, const char *why)
 	loop_stop(&c->proxy->loop, &c->relay.side[1]);
 }
 
-int conn_tls_answer(struct conn *c, const struct buf *last)
+/* The program hears this, and that it was all. */
+static int answer(struct conn *c, const struct buf *last)
 {
 	struct buf *out = &c->relay.way[1].out;
 	int r = tls_end_write(c->tls->run, last, out);
@@ -85,19 +86,25 @@ int conn_tls_answer(struct conn *c, const struct buf *last)
 	return r;
 }
 
+/* The program hears why it was refused, and that it was all. */
+static int answer_refused(struct conn *c)
+{
+	CLEANUP(buf_done) struct buf last = BUF_INIT;
+	int r = conn_say_refused(c, &last);
+
+	return r < 0 ? r : answer(c, &last);
+}
+
 /* A program that has asked for something gets an answer; one that has not heard all that there is. */
 static int answer_lost(struct conn *c)
 {
-	CLEANUP(buf_done) struct buf last = BUF_INIT;
+	const struct buf nothing = BUF_INIT;
 	struct conn_tls *t = c->tls;
-	int r = 0;
+	int r;
 
 	if (t->run_bye || !t->run_done || (t->from_run.len == 0 && !t->run_ended))
 		return 0;
-	if (t->from_run.len > 0)
-		r = conn_say_refused(c, &last);
-	if (r == 0)
-		r = conn_tls_answer(c, &last);
+	r = t->from_run.len > 0 ? answer_refused(c) : answer(c, &nothing);
 	buf_reset(&t->from_run);
 	c->relay.way[1].eof = true;
 	return r;
@@ -189,6 +196,7 @@ static void set_time(struct conn *c, bool began, bool was_done)
 static int pass_from_run(struct conn *c, struct buf *in, struct buf *out, bool eof)
 {
 	CLEANUP(buf_done) struct buf plain = BUF_INIT;
+	const bool was_closing = c->closing;
 	struct conn_tls *t = c->tls;
 	size_t had;
 	int r = 0;
@@ -208,6 +216,8 @@ static int pass_from_run(struct conn *c, struct buf *in, struct buf *out, bool e
 		return 0;
 	had = t->from_run.len;
 	r = conn_hear_client(c, &t->from_run, &plain, t->run_ended);
+	if (r == 0 && !was_closing && c->closing && c->judge.first_request)
+		r = answer_refused(c);
 	if (r == 0 && plain.len > 0)
 		r = tls_end_write(t->host, &plain, out);
 	if (r < 0)
