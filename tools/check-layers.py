@@ -89,7 +89,6 @@ KNOWN = {
 # (file, file): a call back that closes a circle between two files of one folder, and why it is so all
 # the same.  The list may only become shorter: any other circle is refused.
 BACK = {
-    ("engine/experiment/arm-plan.c", "engine/experiment/inner-plan.c"): "an arm's plan may hold a plan",
     ("engine/experiment/arm.c", "engine/experiment/inner.c"): "an arm may hold an experiment",
     ("engine/experiment/file-arms.c", "engine/experiment/file-read.c"): "words for a mistake in the file",
     ("engine/experiment/inner.c", "engine/experiment/schedule.c"): "stops its arms as any others",

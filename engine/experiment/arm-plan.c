@@ -1,38 +1,101 @@
 /*
- * What is planned for one arm besides its command: variables, profile, the state it starts from.
+ * What is planned for one arm besides its command: variables, profile, the state it starts from,
+ * and the experiment inside of it.
  */
 #include <errno.h>
 #include <string.h>
 
+#include "base/text.h"
 #include "base/vec.h"
 #include "engine/experiment/experiment-i.h"
 #include "engine/run/profile-i.h"
 
+static int append_one(char ***list, size_t *n, const char *text, struct err *err)
+{
+	if (!VEC_ONE_MORE(*list, *n))
+		return err_nomem(err);
+	(*list)[*n] = strdup(text);
+	if (!(*list)[*n])
+		return err_nomem(err);
+	(*n)++;
+	return 0;
+}
+
+int plan_append(char ***list, size_t *n, char *const *from, size_t n_from, struct err *err)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < n_from && r >= 0; i++)
+		r = append_one(list, n, from[i], err);
+	return r;
+}
+
 int arm_add_env(struct engine_arm *arm, const char *assignment, struct err *err)
 {
-	if (!VEC_ONE_MORE(arm->env, arm->n_env))
-		return err_nomem(err);
-	arm->env[arm->n_env] = strdup(assignment);
-	if (!arm->env[arm->n_env])
-		return err_nomem(err);
-	arm->n_env++;
-	return 0;
+	return append_one(&arm->env, &arm->n_env, assignment, err);
+}
+
+static int copy_arms(struct engine_experiment *x, const struct engine_experiment *of,
+		     struct err *err)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < of->n_arms && r >= 0; i++) {
+		if (!VEC_ONE_MORE(x->arms, x->n_arms))
+			return err_nomem(err);
+		x->arms[x->n_arms] = (struct engine_arm){ .name = strdup(of->arms[i].name) };
+		if (!x->arms[x->n_arms++].name)
+			return err_nomem(err);
+		r = arm_copy_plan(&x->arms[x->n_arms - 1], &of->arms[i], err);
+	}
+	return r;
+}
+
+static int copy_inner(struct engine_arm *arm, const struct engine_arm *of, struct err *err)
+{
+	const struct engine_experiment *from = of->inner;
+	struct engine_experiment *x;
+	int r = inner_add(arm, err);
+
+	if (r < 0)
+		return r;
+	x = arm->inner;
+	x->score = from->score;
+	x->higher = from->higher;
+	x->rounds = from->rounds;
+	x->jobs = from->jobs;
+	x->stop_after = from->stop_after;
+	x->limits = from->limits;
+	r = text_copy(&x->file, from->file, err);
+	if (r < 0)
+		return r;
+	r = text_copy(&x->score_of, from->score_of, err);
+	if (r < 0)
+		return r;
+	r = plan_append(&x->checks, &x->n_checks, from->checks, from->n_checks, err);
+	if (r < 0)
+		return r;
+	r = plan_append(&x->env, &x->n_env, from->env, from->n_env, err);
+	return r < 0 ? r : copy_arms(x, from, err);
 }
 
 int arm_copy_plan(struct engine_arm *arm, const struct engine_arm *of, struct err *err)
 {
-	int r = 0;
+	int r = text_copy(&arm->command, of->command, err);
 
-	arm->command = of->command ? strdup(of->command) : NULL;
-	arm->profile = of->profile ? strdup(of->profile) : NULL;
-	arm->from = of->from ? strdup(of->from) : NULL;
-	arm->after = of->after ? strdup(of->after) : NULL;
-	if ((of->command && !arm->command) || (of->profile && !arm->profile) ||
-	    (of->from && !arm->from) || (of->after && !arm->after))
-		return err_nomem(err);
-	for (size_t i = 0; i < of->n_env && r >= 0; i++)
-		r = arm_add_env(arm, of->env[i], err);
-	return r < 0 || of->n_inner == 0 ? r : inner_copy_plan(arm, of, err);
+	if (r < 0)
+		return r;
+	r = text_copy(&arm->profile, of->profile, err);
+	if (r < 0)
+		return r;
+	r = text_copy(&arm->from, of->from, err);
+	if (r < 0)
+		return r;
+	r = text_copy(&arm->after, of->after, err);
+	if (r < 0)
+		return r;
+	r = plan_append(&arm->env, &arm->n_env, of->env, of->n_env, err);
+	return r < 0 || of->n_inner == 0 ? r : copy_inner(arm, of, err);
 }
 
 /* "ARM:WHAT"; names of arms that a matrix makes have colons only in values, which are longer names. */
@@ -53,17 +116,6 @@ static struct engine_arm *find_arm(const struct engine_experiment *x, const char
 	}
 	*ret = text + longest + 1;
 	return best;
-}
-
-static int set_text(char **to, const char *text, struct err *err)
-{
-	char *copy = strdup(text);
-
-	if (!copy)
-		return err_nomem(err);
-	free(*to);
-	*to = copy;
-	return 0;
 }
 
 static int set_env(struct engine_arm *arm, const char *text, struct err *err)
@@ -98,11 +150,11 @@ int engine_experiment_set(struct engine_experiment *x, enum engine_arm_option op
 	case ENGINE_ARM_ENV:
 		return set_env(arm, what, err);
 	case ENGINE_ARM_PROFILE:
-		return set_text(&arm->profile, what, err);
+		return text_copy(&arm->profile, what, err);
 	case ENGINE_ARM_BASE:
-		return set_text(&arm->from, what, err);
+		return text_copy(&arm->from, what, err);
 	case ENGINE_ARM_AFTER:
 		break;
 	}
-	return set_text(&arm->after, what, err);
+	return text_copy(&arm->after, what, err);
 }

@@ -57,6 +57,10 @@ NODISCARD int inner_add(struct engine_arm *arm, struct err *err);
 /* Give a new arm what was planned for another one, but for the name. */
 NODISCARD int arm_copy_plan(struct engine_arm *arm, const struct engine_arm *of, struct err *err);
 
+/* Copies of texts, behind those that a list has. */
+NODISCARD int plan_append(char ***list, size_t *n, char *const *from, size_t n_from,
+			  struct err *err);
+
 /* NAME=VALUE; a later one of the same name counts. */
 NODISCARD int arm_add_env(struct engine_arm *arm, const char *assignment, struct err *err);
 
@@ -155,9 +159,6 @@ void inner_interrupt(struct work *w, struct engine_arm *arm);
 NODISCARD int inner_stop(struct work *w, struct engine_arm *arm, const char *why, struct err *err);
 
 /* --- inner-plan.c -------------------------------------------------------------------------- */
-
-/* Plan the same inside of another arm. */
-NODISCARD int inner_copy_plan(struct engine_arm *arm, const struct engine_arm *of, struct err *err);
 
 /* Can it be tried as planned?  -EINVAL with a sentence. */
 NODISCARD int inner_check(const struct engine_experiment *x, struct err *err);
@@ -316,9 +317,8 @@ bool score_is_run(const struct engine_experiment *x);
 /* How often each score is taken if nobody says. */
 uint64_t score_rounds(const struct engine_experiment *x);
 
-/* Is it a time, or anything else that the machine decides? */
+/* Is it a time? */
 bool score_is_timed(const struct engine_experiment *x);
-bool score_is_measured(const struct engine_experiment *x);
 
 /* Is it taken on the result?  Else what is measured is the arm's own command, on a new clone each time. */
 bool score_is_on_result(const struct engine_experiment *x);

@@ -10,65 +10,6 @@
 #include "base/vec.h"
 #include "engine/experiment/experiment-i.h"
 
-/* --- copies -------------------------------------------------------------------------------- */
-
-static int append(char ***list, size_t *n, char *const *from, size_t n_from, struct err *err)
-{
-	for (size_t i = 0; i < n_from; i++) {
-		if (!VEC_ONE_MORE(*list, *n))
-			return err_nomem(err);
-		(*list)[*n] = strdup(from[i]);
-		if (!(*list)[*n])
-			return err_nomem(err);
-		(*n)++;
-	}
-	return 0;
-}
-
-static int copy_arms(struct engine_experiment *x, const struct engine_experiment *of,
-		     struct err *err)
-{
-	int r = 0;
-
-	for (size_t i = 0; i < of->n_arms && r >= 0; i++) {
-		if (!VEC_ONE_MORE(x->arms, x->n_arms))
-			return err_nomem(err);
-		x->arms[x->n_arms] = (struct engine_arm){ .name = strdup(of->arms[i].name) };
-		if (!x->arms[x->n_arms++].name)
-			return err_nomem(err);
-		r = arm_copy_plan(&x->arms[x->n_arms - 1], &of->arms[i], err);
-	}
-	return r;
-}
-
-int inner_copy_plan(struct engine_arm *arm, const struct engine_arm *of, struct err *err)
-{
-	const struct engine_experiment *from = of->inner;
-	struct engine_experiment *x;
-	int r = inner_add(arm, err);
-
-	if (r < 0)
-		return r;
-	x = arm->inner;
-	x->score = from->score;
-	x->higher = from->higher;
-	x->rounds = from->rounds;
-	x->jobs = from->jobs;
-	x->stop_after = from->stop_after;
-	x->limits = from->limits;
-	r = text_copy(&x->file, from->file, err);
-	if (r < 0)
-		return r;
-	r = text_copy(&x->score_of, from->score_of, err);
-	if (r < 0)
-		return r;
-	r = append(&x->checks, &x->n_checks, from->checks, from->n_checks, err);
-	if (r < 0)
-		return r;
-	r = append(&x->env, &x->n_env, from->env, from->n_env, err);
-	return r < 0 ? r : copy_arms(x, from, err);
-}
-
 /* --- what cannot be ------------------------------------------------------------------------ */
 
 static int check_arm(const struct engine_experiment *x, const struct engine_arm *arm, size_t level,
@@ -164,27 +105,27 @@ static int join_env(struct engine_experiment *inner, const struct engine_experim
 
 	inner->env = NULL;
 	inner->n_env = 0;
-	r = append(&inner->env, &inner->n_env, x->env, x->n_env, err);
+	r = plan_append(&inner->env, &inner->n_env, x->env, x->n_env, err);
 	if (r < 0)
 		return r;
-	r = append(&inner->env, &inner->n_env, arm->env, arm->n_env, err);
-	return r < 0 ? r : append(&inner->env, &inner->n_env, own.env, own.n_env, err);
+	r = plan_append(&inner->env, &inner->n_env, arm->env, arm->n_env, err);
+	return r < 0 ? r : plan_append(&inner->env, &inner->n_env, own.env, own.n_env, err);
 }
 
 static int inherit_lists(struct engine_experiment *inner, const struct engine_experiment *x,
 			 struct err *err)
 {
-	int r = append(&inner->pass_env, &inner->n_pass_env, x->pass_env, x->n_pass_env, err);
+	int r = plan_append(&inner->pass_env, &inner->n_pass_env, x->pass_env, x->n_pass_env, err);
 
 	if (r < 0)
 		return r;
-	r = append(&inner->ro, &inner->n_ro, x->ro, x->n_ro, err);
+	r = plan_append(&inner->ro, &inner->n_ro, x->ro, x->n_ro, err);
 	if (r < 0)
 		return r;
-	r = append(&inner->within, &inner->n_within, x->within, x->n_within, err);
+	r = plan_append(&inner->within, &inner->n_within, x->within, x->n_within, err);
 	return r < 0 ? r
-		     : append(&inner->allow_missing, &inner->n_allow_missing, x->allow_missing,
-			      x->n_allow_missing, err);
+		     : plan_append(&inner->allow_missing, &inner->n_allow_missing, x->allow_missing,
+				   x->n_allow_missing, err);
 }
 
 static int inherit(const struct engine_experiment *x, struct engine_arm *arm, struct err *err)

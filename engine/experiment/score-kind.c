@@ -8,15 +8,14 @@ bool score_is_timed(const struct engine_experiment *x)
 	return x->score == ENGINE_SCORE_TIME || x->score == ENGINE_SCORE_CPU;
 }
 
-bool score_is_measured(const struct engine_experiment *x)
+static bool is_measured(const struct engine_experiment *x)
 {
 	return score_is_timed(x) || x->score == ENGINE_SCORE_MEM;
 }
 
 bool score_is_run(const struct engine_experiment *x)
 {
-	return score_is_measured(x) || x->score == ENGINE_SCORE_COMMAND ||
-	       x->score == ENGINE_SCORE_SIZE;
+	return is_measured(x) || x->score == ENGINE_SCORE_COMMAND || x->score == ENGINE_SCORE_SIZE;
 }
 
 bool score_is_on_result(const struct engine_experiment *x)
