@@ -173,12 +173,15 @@ int mcp_serve_http(const struct mcp_options *options, const struct mcp_http *how
 	AUTO_CLOSE int fd = -1;
 	int r = microhttpd_load(&h.lib, err);
 
-	if (r >= 0)
-		r = fd = listen_at(how->listen, how->remote, "http-remote", "mcp", url, err);
-	if (r >= 0)
-		r = h.stop_fd = stop_prepare(err);
-	if (r >= 0)
-		r = start(&h, fd, err);
+	if (r < 0)
+		return r;
+	fd = listen_at(how->listen, how->remote, "http-remote", "mcp", url, err);
+	if (fd < 0)
+		return fd;
+	h.stop_fd = stop_prepare(err);
+	if (h.stop_fd < 0)
+		return h.stop_fd;
+	r = start(&h, fd, err);
 	if (r < 0)
 		return r;
 	fd = -1; /* the daemon's now */

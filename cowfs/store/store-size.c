@@ -33,11 +33,13 @@ int store_size_free(struct db *db, uint64_t *sum, struct err *err)
 	int64_t pages = 0, page_size = 0;
 	int r = db_int(db, "PRAGMA freelist_count", &pages, err);
 
-	if (r >= 0)
-		r = db_int(db, "PRAGMA page_size", &page_size, err);
-	if (r >= 0)
-		*sum += (uint64_t)(pages * page_size);
-	return r < 0 ? r : 0;
+	if (r < 0)
+		return r;
+	r = db_int(db, "PRAGMA page_size", &page_size, err);
+	if (r < 0)
+		return r;
+	*sum += (uint64_t)(pages * page_size);
+	return 0;
 }
 
 int store_free_bytes(struct store *s, uint64_t *ret, struct err *err)

@@ -36,10 +36,12 @@ static int measure(struct host *h, struct engine_growth_row *ret, struct err *er
 	uint64_t unused = 0;
 	int r = snapshot_each(h->store, add_snapshot, &sum, err);
 
-	if (r >= 0)
-		r = clone_each(h->store, add_clone, &sum, err);
-	if (r >= 0)
-		r = store_free_bytes(h->store, &unused, err);
+	if (r < 0)
+		return r;
+	r = clone_each(h->store, add_clone, &sum, err);
+	if (r < 0)
+		return r;
+	r = store_free_bytes(h->store, &unused, err);
 	if (r < 0)
 		return r;
 	*ret = (struct engine_growth_row){

@@ -63,6 +63,7 @@ static int copy_list(char *const *list, size_t n, char ***ret, size_t *ret_n, st
 
 int pipeline_stage_copy(const struct engine_stage *s, struct engine_stage *ret, struct err *err)
 {
+	CLEANUP(pipeline_stage_done)
 	struct engine_stage c = {
 		.name = strdup(s->name),
 		.target = s->target ? strdup(s->target) : NULL,
@@ -73,16 +74,19 @@ int pipeline_stage_copy(const struct engine_stage *s, struct engine_stage *ret, 
 	};
 	int r = c.name && (c.target || !s->target) ? 0 : err_nomem(err);
 
-	if (r >= 0)
-		r = copy_list(s->checks, s->n_checks, &c.checks, &c.n_checks, err);
-	if (r >= 0)
-		r = copy_list(s->health, s->n_health, &c.health, &c.n_health, err);
-	if (r >= 0)
-		r = copy_list(s->approvers, s->n_approvers, &c.approvers, &c.n_approvers, err);
 	if (r < 0)
-		pipeline_stage_done(&c);
-	else
-		*ret = c;
+		return r;
+	r = copy_list(s->checks, s->n_checks, &c.checks, &c.n_checks, err);
+	if (r < 0)
+		return r;
+	r = copy_list(s->health, s->n_health, &c.health, &c.n_health, err);
+	if (r < 0)
+		return r;
+	r = copy_list(s->approvers, s->n_approvers, &c.approvers, &c.n_approvers, err);
+	if (r < 0)
+		return r;
+	*ret = c;
+	c = (struct engine_stage){ 0 };
 	return r;
 }
 

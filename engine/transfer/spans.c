@@ -271,13 +271,15 @@ int engine_spans_send(struct engine *e, const struct engine_collector *to, bool 
 	size_t at = 0, n;
 	int r = complete_url(to->url, &line.url, err);
 
-	if (r >= 0)
-		r = cursor_open(&c, e, line.url, wait, err);
+	if (r < 0)
+		return r;
+	r = cursor_open(&c, e, line.url, wait, err);
 	if (r < 0 || c.left)
 		return r;
 	r = engine_runs(e, &all, &runs, err);
-	if (r >= 0)
-		r = line_open(&line, to, err);
+	if (r < 0)
+		return r;
+	r = line_open(&line, to, err);
 	if (r < 0)
 		return r;
 	if (runs.n > 1)

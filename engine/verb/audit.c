@@ -148,15 +148,20 @@ int engine_audit_verify(struct engine *e, const struct engine_audit_options *opt
 	if (options->signers)
 		r = audit_signature_find(&a, options->signers, &ret->signature, err);
 	ret->is_signed = r > 0;
-	if (r >= 0)
-		r = choose_heads(&a, options, err);
-	if (r >= 0)
-		r = check_receipts(&a, err);
-	if (r >= 0)
-		r = check_events(&a, err);
-	if (r >= 0)
-		r = audit_records_check(&a, err);
-	if (r >= 0)
-		r = check_heads(&a, options->n_heads, err);
+	if (r < 0)
+		return r;
+	r = choose_heads(&a, options, err);
+	if (r < 0)
+		return r;
+	r = check_receipts(&a, err);
+	if (r < 0)
+		return r;
+	r = check_events(&a, err);
+	if (r < 0)
+		return r;
+	r = audit_records_check(&a, err);
+	if (r < 0)
+		return r;
+	r = check_heads(&a, options->n_heads, err);
 	return r < 0 ? r : tell_problems(&a, fn, ctx, err);
 }

@@ -50,13 +50,15 @@ static int report_packages(struct store *s, const struct object_id *before,
 	if (!sink->package || !differs)
 		return 0;
 	r = packages_load(s, before, &old, err);
-	if (r >= 0)
-		r = packages_load(s, after, &new, err);
+	if (r < 0)
+		return r;
+	r = packages_load(s, after, &new, err);
+	if (r < 0)
+		return r;
 	/* Without its database nobody knows what is installed: that is not that nothing is. */
-	if (r >= 0 && old.found != new.found)
+	if (old.found != new.found)
 		return sink->database ? sink->database(new.found, sink->ctx, err) : 0;
-	if (r >= 0)
-		r = packages_compare(&old, &new, report_package, &telling, err);
+	r = packages_compare(&old, &new, report_package, &telling, err);
 	return r < 0 ? r : sink->package(NULL, sink->ctx, err);
 }
 

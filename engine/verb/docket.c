@@ -225,6 +225,15 @@ static bool is_locked(int dir)
 	return fd >= 0 && docket_is_locked(fd);
 }
 
+static int as_damaged(const struct docket_kind *kind, const char *name, void *ret, int r,
+		      struct err *err)
+{
+	fields_done(kind->fields, ret);
+	if (r == -ENOMEM)
+		return r;
+	return err_set(err, -EBADMSG, "the state of %s '%s' is damaged", kind->noun, name);
+}
+
 static int decode(const struct docket_kind *kind, const char *name, const struct buf *text,
 		  void *ret, struct err *err)
 {
@@ -232,19 +241,15 @@ static int decode(const struct docket_kind *kind, const char *name, const struct
 	struct json j;
 	int r = json_parse(&doc, (const char *)text->data, text->len, &j, err);
 
-	if (r >= 0 && json_get_uint(j, "version") > kind->version)
+	if (r < 0)
+		return as_damaged(kind, name, ret, r, err);
+	if (json_get_uint(j, "version") > kind->version)
 		return err_set(err, -EPROTO, "%s '%s' is of a later version of snap", kind->noun,
 			       name);
-	if (r >= 0 && kind->upgrade && json_get_uint(j, "version") < kind->version)
+	if (kind->upgrade && json_get_uint(j, "version") < kind->version)
 		kind->upgrade(j);
-	if (r >= 0)
-		r = fields_read(j, kind->fields, ret, err);
-	if (r >= 0)
-		return r;
-	fields_done(kind->fields, ret);
-	if (r == -ENOMEM)
-		return r;
-	return err_set(err, -EBADMSG, "the state of %s '%s' is damaged", kind->noun, name);
+	r = fields_read(j, kind->fields, ret, err);
+	return r < 0 ? as_damaged(kind, name, ret, r, err) : r;
 }
 
 int docket_read(struct engine *e, const struct docket_kind *kind, const char *name,

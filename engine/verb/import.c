@@ -106,17 +106,19 @@ static int add_oci_layers(struct import *i, int dir, const struct oci_image *ima
 
 	i->plan.whiteouts = true;
 	for (size_t k = 0; k < image->n_layers && r >= 0; k++) {
-		r = oci_open_layer(dir, &image->layers[k], &fd, err);
-		if (r >= 0)
-			r = add_layer(i, fd, err);
-		if (r >= 0) {
-			struct parser_layer *l = &i->plan.layers[i->plan.n - 1];
+		struct parser_layer *l;
 
-			l->digest = strdup(image->layers[k].digest + strlen("sha256:"));
-			if (image->plain)
-				l->plain = strdup(image->plain[k] + strlen("sha256:"));
-			r = l->digest && (l->plain || !image->plain) ? 0 : err_nomem(err);
-		}
+		r = oci_open_layer(dir, &image->layers[k], &fd, err);
+		if (r < 0)
+			return r;
+		r = add_layer(i, fd, err);
+		if (r < 0)
+			return r;
+		l = &i->plan.layers[i->plan.n - 1];
+		l->digest = strdup(image->layers[k].digest + strlen("sha256:"));
+		if (image->plain)
+			l->plain = strdup(image->plain[k] + strlen("sha256:"));
+		r = l->digest && (l->plain || !image->plain) ? 0 : err_nomem(err);
 	}
 	return r;
 }

@@ -252,18 +252,20 @@ int engine_watch_pause(struct engine *e, const char *rule, bool resume, struct e
 	struct event ev;
 	int r = rule ? engine_watch_rules(e, &rules, err) : 0;
 
-	if (r >= 0 && rule && !rules_find(&rules, rule))
+	if (r < 0)
+		return r;
+	if (rule && !rules_find(&rules, rule))
 		return err_set(err, -ENOENT, "there is no rule '%.100s'", rule);
-	if (r >= 0)
-		r = take_control(e, &lock, err);
-	if (r >= 0)
-		r = docket_read(e, &control_kind, CONTROL_NAME, &lock, &c, NULL, err);
-	if (r == -ENOENT)
-		r = 0;
-	if (r >= 0)
-		r = set_pause(&c, rule, resume, err);
-	if (r >= 0)
-		r = docket_save(&lock, &control_kind, CONTROL_NAME, &c, err);
+	r = take_control(e, &lock, err);
+	if (r < 0)
+		return r;
+	r = docket_read(e, &control_kind, CONTROL_NAME, &lock, &c, NULL, err);
+	if (r < 0 && r != -ENOENT)
+		return r;
+	r = set_pause(&c, rule, resume, err);
+	if (r < 0)
+		return r;
+	r = docket_save(&lock, &control_kind, CONTROL_NAME, &c, err);
 	if (r < 0)
 		return r;
 	event_begin(&ev, resume ? "watch-resumed" : "watch-paused", (struct event_subject){ 0 });

@@ -161,10 +161,12 @@ static int follow(struct follower *f, struct err *err)
 		/* Also when the process that did it was killed. */
 		if (r == 0)
 			r = start(a, err);
-		if (r >= 0)
-			r = watch(f, err);
-		if (r >= 0)
-			r = pass_all(f, err);
+		if (r < 0)
+			return r;
+		r = watch(f, err);
+		if (r < 0)
+			return r;
+		r = pass_all(f, err);
 		if (r < 0)
 			return r;
 		if (over > 0 && r == 0)
