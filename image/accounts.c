@@ -125,7 +125,7 @@ static int by_name(const void *a, const void *b)
 	return order != 0 ? order : (x->id > y->id) - (x->id < y->id);
 }
 
-void accounts_sort(struct accounts *a)
+static void accounts_sort(struct accounts *a)
 {
 	if (a->n > 0)
 		qsort(a->list, a->n, sizeof(*a->list), by_name);

@@ -33,10 +33,9 @@ void accounts_done(struct accounts *a);
 NODISCARD int accounts_load(struct rootfile *l, enum accounts_kind kind, struct accounts *ret,
 			    struct err *err);
 
-/* Add what one text says; then sort. */
+/* Add what one text says. */
 NODISCARD int accounts_parse(struct accounts *a, enum accounts_kind kind, const char *text,
 			     size_t len, struct err *err);
-void accounts_sort(struct accounts *a);
 
 /* In the order of names: one side is NULL where the other alone has it. */
 typedef int (*accounts_fn)(const struct account *before, const struct account *after, void *ctx,

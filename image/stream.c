@@ -66,7 +66,7 @@ static int add_content(struct buf *out, const struct stream_record *rec)
 	return 0;
 }
 
-int stream_flush(struct stream_writer *w, struct err *err)
+static int stream_flush(struct stream_writer *w, struct err *err)
 {
 	int r = fdio_write(w->fd, w->out.data, w->out.len);
 

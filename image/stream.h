@@ -66,7 +66,6 @@ void stream_writer_done(struct stream_writer *w);
 /* -E2BIG with a sentence if the record is larger than a reader takes. */
 NODISCARD int stream_write(struct stream_writer *w, const struct stream_record *rec,
 			   struct err *err);
-NODISCARD int stream_flush(struct stream_writer *w, struct err *err);
 
 /* --- reading ---------------------------------------------------------------------------- */
 

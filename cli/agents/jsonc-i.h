@@ -38,9 +38,6 @@ NODISCARD int jsonc_skip_space(struct jsonc_scan *s); /* and comments */
 /* The next member with its comma and what is skipped behind that. */
 NODISCARD int jsonc_read_member(struct jsonc_scan *s, bool keyed, struct jsonc_member *ret);
 
-/* An object or an array, from its first byte to behind its last. */
-NODISCARD int jsonc_read_object(struct jsonc_scan *s, const char *key, struct jsonc_object *ret);
-
 /* The whole, as an object in which `key` is looked for; 1 if the text holds nothing. */
 NODISCARD int jsonc_read_top(struct jsonc_scan *s, const char *key, struct jsonc_object *ret);
 

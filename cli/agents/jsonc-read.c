@@ -124,7 +124,8 @@ static bool is_called(const struct jsonc_scan *s, const struct jsonc_member *m, 
 	return m->key.to - m->key.from == n + 2 && memcmp(s->text + m->key.from + 1, key, n) == 0;
 }
 
-int jsonc_read_object(struct jsonc_scan *s, const char *key, struct jsonc_object *ret)
+/* An object or an array, from its first byte to behind its last. */
+static int jsonc_read_object(struct jsonc_scan *s, const char *key, struct jsonc_object *ret)
 {
 	const bool keyed = s->text[s->at] == '{';
 	struct jsonc_member m;

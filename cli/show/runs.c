@@ -10,6 +10,7 @@
 #include "cli/show/refusals.h"
 #include "cli/show/usage.h"
 
+#define ADDRESS_MAX    24
 #define JSON_PATHS_MAX 1000
 
 static const char *const state_names[] = {
@@ -63,13 +64,20 @@ static void set_ending(struct json j, const struct engine_run *r)
 	json_set_bool(j, "truncated", r->truncated);
 }
 
+/* Where a published port is reached. */
+static const char *runs_address(const struct engine_published *p, char text[ADDRESS_MAX])
+{
+	snprintf(text, ADDRESS_MAX, "127.0.0.1:%u", p->host_port);
+	return text;
+}
+
 static void set_published(struct json j, const struct engine_run *r)
 {
 	const struct json list = json_set_array(j, "published");
 
 	for (size_t i = 0; i < r->n_published; i++) {
 		const struct json one = json_add_object(list);
-		char address[RUNS_ADDRESS_MAX];
+		char address[ADDRESS_MAX];
 
 		json_set_uint(one, "port", r->published[i].port);
 		json_set_uint(one, "host_port", r->published[i].host_port);
@@ -77,15 +85,9 @@ static void set_published(struct json j, const struct engine_run *r)
 	}
 }
 
-const char *runs_address(const struct engine_published *p, char text[RUNS_ADDRESS_MAX])
-{
-	snprintf(text, RUNS_ADDRESS_MAX, "127.0.0.1:%u", p->host_port);
-	return text;
-}
-
 void runs_print_published(FILE *out, const struct engine_run *r, const char *end)
 {
-	char address[RUNS_ADDRESS_MAX];
+	char address[ADDRESS_MAX];
 
 	for (size_t i = 0; i < r->n_published; i++)
 		fprintf(out, "port %u of the run is %s%s", r->published[i].port,

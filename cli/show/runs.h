@@ -12,11 +12,6 @@ void runs_set_json(struct json j, const struct engine_run *r);
 /* "changed": counts, and in a result the paths too. */
 void runs_set_changed(struct json j, const struct engine_run *r);
 
-#define RUNS_ADDRESS_MAX 24
-
-/* Where a published port is reached. */
-const char *runs_address(const struct engine_published *p, char text[RUNS_ADDRESS_MAX]);
-
 /* A line for each port that is published, with `end` at its end. */
 void runs_print_published(FILE *out, const struct engine_run *r, const char *end);
 

@@ -119,6 +119,14 @@ static const struct engine_compare_pair *find_pair(const struct engine_compare *
 	return NULL;
 }
 
+/* Two arms; the second may be the project. */
+struct meeting {
+	uint64_t paths;     /* that both changed */
+	uint64_t conflicts; /* of these; only if it is known */
+	bool known;
+	const char *path; /* the first that conflicts, else the first of all; NULL: none */
+};
+
 static struct meeting meet_merged(const struct engine_compare *c, size_t a, size_t b)
 {
 	const struct engine_compare_pair *pair = find_pair(c, a, b);
@@ -159,7 +167,8 @@ static struct meeting meet_recorded(const struct engine_arm *a, const struct eng
 	return m;
 }
 
-struct meeting standings_meet(const struct standings *s, size_t a, size_t b)
+/* b == x->n_arms: the project. */
+static struct meeting meet(const struct standings *s, size_t a, size_t b)
 {
 	const bool project = b == s->x->n_arms;
 
@@ -184,7 +193,7 @@ static void set_meeting(struct json list, const char *with, const struct meeting
 void standings_set_json(struct json j, const struct standings *s, size_t i)
 {
 	const struct standing *one = &s->list[i];
-	struct meeting m = standings_meet(s, i, s->x->n_arms);
+	struct meeting m = meet(s, i, s->x->n_arms);
 	struct json list;
 
 	json_set_text(j, "risk", one->judged ? engine_risk_name(one->facts.risk) : NULL);
@@ -193,7 +202,7 @@ void standings_set_json(struct json j, const struct standings *s, size_t i)
 	if (m.known)
 		set_meeting(list, ".", &m);
 	for (size_t k = 0; k < s->x->n_arms; k++) {
-		m = standings_meet(s, i, k);
+		m = meet(s, i, k);
 		if (k != i && m.paths + m.conflicts > 0)
 			set_meeting(list, s->x->arms[k].name, &m);
 	}
@@ -252,7 +261,7 @@ static void print_arm(const struct invocation *inv, FILE *out, const struct stan
 {
 	const struct engine_arm *arm = &s->x->arms[i];
 	const struct standing *one = &s->list[i];
-	const struct meeting project = standings_meet(s, i, s->x->n_arms);
+	const struct meeting project = meet(s, i, s->x->n_arms);
 	char cpu[DURATION_TEXT_MAX], mem[SIZE_TEXT_MAX];
 
 	fprintf(out, "\n%s%s%s: ", out_style(inv, OUT_BOLD), arm->name, out_style(inv, OUT_PLAIN));
@@ -267,7 +276,7 @@ static void print_arm(const struct invocation *inv, FILE *out, const struct stan
 	print_reasons(out, &one->facts);
 	print_project(inv, out, &project);
 	for (size_t k = 0; k < s->x->n_arms; k++) {
-		const struct meeting m = standings_meet(s, i, k);
+		const struct meeting m = meet(s, i, k);
 
 		if (k != i && m.paths + m.conflicts > 0)
 			print_meeting(inv, out, s->x->arms[k].name, &m);

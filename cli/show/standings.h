@@ -34,16 +34,6 @@ void standings_done(struct standings *s);
 NODISCARD int standings_find(const struct invocation *inv, const struct engine_experiment *x,
 			     bool patches, struct standings *ret, struct err *err);
 
-/* Two arms; b == x->n_arms is the project. */
-struct meeting {
-	uint64_t paths;     /* that both changed */
-	uint64_t conflicts; /* of these; only if it is known */
-	bool known;
-	const char *path; /* the first that conflicts, else the first of all; NULL: none */
-};
-
-struct meeting standings_meet(const struct standings *s, size_t a, size_t b);
-
 /* Members "risk", "reasons" and "overlaps" of the i-th arm. */
 void standings_set_json(struct json j, const struct standings *s, size_t i);
 void standings_print(const struct invocation *inv, FILE *out, const struct standings *s);

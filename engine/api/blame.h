@@ -46,7 +46,6 @@ struct engine_versions {
 	size_t n, cap;
 };
 
-void engine_version_done(struct engine_version *v);
 void engine_versions_done(struct engine_versions *v);
 
 /* Of which file, and how far back. */

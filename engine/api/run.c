@@ -31,7 +31,7 @@ static void asked_done(struct engine_asked *a)
 	strlist_done(&a->rw);
 }
 
-void engine_machine_done(struct engine_machine *m)
+static void engine_machine_done(struct engine_machine *m)
 {
 	free(m->worker);
 	free(m->host);

@@ -176,8 +176,6 @@ struct engine_machine {
 	uint64_t worker_received, worker_sent;
 };
 
-void engine_machine_done(struct engine_machine *m);
-
 struct engine_run {
 	char id[ENGINE_RUN_ID_SIZE];
 	enum engine_run_state state;

@@ -14,6 +14,3 @@ NODISCARD int growth_read(const char *store, struct engine_growth *ret, struct e
 
 /* Append a row, unless it tells the same as the last one; one process at a time may. */
 NODISCARD int growth_add(const char *store, const struct engine_growth_row *row, struct err *err);
-
-/* Have at most `most` rows: of those that are old, only some that lie well apart. */
-void growth_thin(struct engine_growth *g, int64_t now, size_t most);

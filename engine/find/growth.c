@@ -59,7 +59,8 @@ static void drop_close(struct engine_growth *g, int64_t now, int64_t apart)
 	g->n = n;
 }
 
-void growth_thin(struct engine_growth *g, int64_t now, size_t most)
+/* Have at most `most` rows: of those that are old, only some that lie well apart. */
+static void growth_thin(struct engine_growth *g, int64_t now, size_t most)
 {
 	for (int64_t apart = APART; g->n > most && apart > 0; apart /= 2)
 		drop_close(g, now, apart);

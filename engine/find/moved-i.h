@@ -18,7 +18,6 @@ void moved_identify(struct project *p);
  * that path at that time (nanoseconds since 1970)?
  */
 bool moved_is_of(const struct project *p, const char *id, const char *path, int64_t when);
-bool moved_was_at(const struct project *p, const char *path, int64_t when);
 
 /* `p` gets another path now: *ret, owned by the caller, is its list of former paths with the present one. */
 NODISCARD int moved_add_former(const struct project *p, int64_t now, char **ret, struct err *err);

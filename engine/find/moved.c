@@ -37,7 +37,7 @@ static size_t former_next(const char *list, int64_t *ret_until, const char **ret
 	return *ret_path ? len : 0;
 }
 
-bool moved_was_at(const struct project *p, const char *path, int64_t when)
+static bool moved_was_at(const struct project *p, const char *path, int64_t when)
 {
 	const char *at = p->former ? p->former : "", *was;
 	int64_t since = p->created, until;

@@ -17,10 +17,6 @@ NODISCARD int pipeline_stage_copy(const struct engine_stage *s, struct engine_st
 void pipeline_stage_done(struct engine_stage *s);
 const char *pipeline_approve_word(const char *text); /* the one that is spelled so, or "always" */
 
-/* The pipeline of a project, by the text of the user's file and (or NULL) of the project's own. */
-NODISCARD int pipeline_parse(const char *project, const char *user_name, const struct buf *user,
-			     const char *own_name, const struct buf *own,
-			     struct engine_pipeline *ret, struct err *err);
 /* The stage of that name, or NULL. */
 const struct engine_stage *pipeline_stage(const struct engine_pipeline *p, const char *name);
 

@@ -377,9 +377,10 @@ static int read_own(struct reading *rd, const struct buf *text)
 	return read_stages(rd, top);
 }
 
-int pipeline_parse(const char *project, const char *user_name, const struct buf *user,
-		   const char *own_name, const struct buf *own, struct engine_pipeline *ret,
-		   struct err *err)
+/* The pipeline of a project, by the text of the user's file and (or NULL) of the project's own. */
+static int pipeline_parse(const char *project, const char *user_name, const struct buf *user,
+			  const char *own_name, const struct buf *own, struct engine_pipeline *ret,
+			  struct err *err)
 {
 	CLEANUP(engine_pipeline_done) struct engine_pipeline p = { 0 };
 	struct reading rd = { .name = user_name, .project = project, .pipeline = &p, .err = err };

@@ -25,7 +25,6 @@ struct auditing {
 
 NODISCARD int audit_complain(struct auditing *a, const char *kind, const char *name,
 			     const char *problem, struct err *err);
-void audit_note_digest(struct auditing *a, const char *digest);
 
 /* A log of event-i.h, whose lines form a chain. */
 struct audit_log {

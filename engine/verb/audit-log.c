@@ -26,7 +26,7 @@ int audit_complain(struct auditing *a, const char *kind, const char *name, const
 	return one->kind && one->name && one->problem ? 0 : err_nomem(err);
 }
 
-void audit_note_digest(struct auditing *a, const char *digest)
+static void audit_note_digest(struct auditing *a, const char *digest)
 {
 	for (size_t i = 0; i < a->n_heads; i++)
 		a->found[i] |= strcmp(a->heads[i], digest) == 0;

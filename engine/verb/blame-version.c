@@ -29,7 +29,7 @@ const char *engine_writer_name(enum engine_writer w)
 	return names[w];
 }
 
-void engine_version_done(struct engine_version *v)
+static void engine_version_done(struct engine_version *v)
 {
 	engine_snapshot_done(&v->snapshot);
 	free(v->path);

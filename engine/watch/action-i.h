@@ -43,12 +43,6 @@ NODISCARD int notify(const struct engine_firing *f, const struct news *n,
 
 /* --- news.c -------------------------------------------------------------------------------- */
 
-void news_done(struct news *n);
-
-/* 1 if there is something that was not told of the firing; *ret borrows from it and its change. */
-NODISCARD int news_find(const struct engine_firing *f, const struct engine_changes *all,
-			struct news *ret, struct err *err);
-
 /* Tell what is new of a firing that is locked, at most once. */
 NODISCARD int action_tell(struct engine *e, const struct docket_lock *lock, struct engine_firing *f,
 			  const struct engine_rules_of_watch *rules, struct err *err);

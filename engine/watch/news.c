@@ -13,7 +13,7 @@
 
 #define TOLD_BEFORE "?" /* by a version that did not write down what */
 
-void news_done(struct news *n)
+static void news_done(struct news *n)
 {
 	free(n->why);
 	free(n->key);
@@ -176,8 +176,9 @@ static int of_change(const struct engine_firing *f, const struct engine_change *
 	return r < 0 ? r : 1;
 }
 
-int news_find(const struct engine_firing *f, const struct engine_changes *all, struct news *ret,
-	      struct err *err)
+/* 1 if there is something that was not told of the firing; *ret borrows from it and its change. */
+static int news_find(const struct engine_firing *f, const struct engine_changes *all,
+		     struct news *ret, struct err *err)
 {
 	const struct engine_change *c = change_of(f, all);
 	int r;

@@ -394,8 +394,9 @@ static int read_top(struct reading *rd, struct yaml value)
 	return r;
 }
 
-int rules_parse(const char *name, const struct buf *text, struct engine_rules_of_watch *ret,
-		struct err *err)
+/* The rules by the text of the user's file. */
+static int rules_parse(const char *name, const struct buf *text, struct engine_rules_of_watch *ret,
+		       struct err *err)
 {
 	CLEANUP(engine_watch_rules_done) struct engine_rules_of_watch rules = { .concurrent = 2 };
 	CLEANUP(yaml_done) struct yaml_doc doc = { 0 };
@@ -419,8 +420,9 @@ int rules_parse(const char *name, const struct buf *text, struct engine_rules_of
 	return 0;
 }
 
-int rules_narrow(struct engine_rules_of_watch *w, const char *project, const char *name,
-		 const struct buf *text, struct err *err)
+/* Narrow the rules of a project by the text of its own file. */
+static int rules_narrow(struct engine_rules_of_watch *w, const char *project, const char *name,
+			const struct buf *text, struct err *err)
 {
 	CLEANUP(yaml_done) struct yaml_doc doc = { 0 };
 	struct reading rd = { .name = name, .narrows = true, .rules = w, .err = err };

@@ -16,14 +16,6 @@
 
 /* --- rule-read.c --------------------------------------------------------------------------- */
 
-/* The rules by the text of the user's file. */
-NODISCARD int rules_parse(const char *name, const struct buf *text,
-			  struct engine_rules_of_watch *ret, struct err *err);
-
-/* Narrow the rules of a project by the text of its own file. */
-NODISCARD int rules_narrow(struct engine_rules_of_watch *w, const char *project, const char *name,
-			   const struct buf *text, struct err *err);
-
 /* The print of the files that rules are read from, as these are now; without rules: of the user's alone. */
 uint64_t rules_print(struct engine *e, const struct engine_rules_of_watch *w);
 

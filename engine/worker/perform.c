@@ -353,8 +353,13 @@ static int work(struct engine *e, const struct perform_rules *rules, const struc
 	return r < 0 || !waits ? r : engine_waiting_discard(waits, err);
 }
 
-int perform_ticket(struct engine *e, const struct perform_rules *rules, const struct ticket *t,
-		   const char *id, int out_fd, int err_fd, struct result *ret, struct err *err)
+/*
+ * 0 and what came of it, a refusal too.  A negative errno with a sentence says that it can be done later, here
+ * or elsewhere: a remote that does not answer, no memory, a cowfsd that died.
+ */
+static int perform_ticket(struct engine *e, const struct perform_rules *rules,
+			  const struct ticket *t, const char *id, int out_fd, int err_fd,
+			  struct result *ret, struct err *err)
 {
 	const char *profile = NULL;
 	struct err why = { 0 };

@@ -16,14 +16,6 @@ struct perform_rules {
 	bool any; /* whoever asks may log in here: tickets name any profile and any variable */
 };
 
-/*
- * 0 and what came of it, a refusal too.  A negative errno with a sentence says that it can be done later, here
- * or elsewhere: a remote that does not answer, no memory, a cowfsd that died.
- */
-NODISCARD int perform_ticket(struct engine *e, const struct perform_rules *rules,
-			     const struct ticket *t, const char *id, int out_fd, int err_fd,
-			     struct result *ret, struct err *err);
-
 /* Can the keys be used?  Signs a text that says nothing, so that no ticket runs for nothing. */
 NODISCARD int perform_check_keys(const struct engine_worker_keys *keys, struct err *err);
 

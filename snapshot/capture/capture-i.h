@@ -311,8 +311,6 @@ void walk_stats(const struct walk *w, struct capture_stats *ret);
 void walk_promised(const struct walk *w, struct capture_promised *more); /* once all have ended */
 void walk_tell(struct walk *w); /* how far it is, and ask whether to go on */
 
-/* The capture was cancelled: each thread finishes its item and stops. */
-void walk_stop(struct walk *w);
 void walk_fail(struct walk *w, int code, const struct err *err); /* the first failure counts */
 void walk_end(struct walk *w);                                   /* with the lock */
 

@@ -38,7 +38,8 @@ void walk_fail(struct walk *w, int code, const struct err *err)
 	pthread_mutex_unlock(&w->lock);
 }
 
-void walk_stop(struct walk *w)
+/* The capture was cancelled: each thread finishes its item and stops. */
+static void walk_stop(struct walk *w)
 {
 	struct err err = { 0 };
 	int r = err_set(&err, -ECONNABORTED, "'%s': nobody waits for it any more", w->path);
