@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/vec.h"
+
 int text_set(char **text, struct err *err, const char *fmt, ...)
 {
 	char *now = NULL;
@@ -30,4 +32,31 @@ int text_copy(char **text, const char *from, struct err *err)
 	free(*text);
 	*text = now;
 	return 0;
+}
+
+void texts_free(char **list, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		free(list[i]);
+	free(list);
+}
+
+int texts_add(char ***list, size_t *n, const char *text, struct err *err)
+{
+	if (!VEC_ONE_MORE(*list, *n))
+		return err_nomem(err);
+	(*list)[*n] = strdup(text);
+	if (!(*list)[*n])
+		return err_nomem(err);
+	(*n)++;
+	return 0;
+}
+
+int texts_add_all(char ***list, size_t *n, char *const *from, size_t n_from, struct err *err)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < n_from && r >= 0; i++)
+		r = texts_add(list, n, from[i], err);
+	return r;
 }

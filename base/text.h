@@ -1,7 +1,9 @@
 /*
- * text.h - one owned string that is written anew.
+ * text.h - one owned string that is written anew, and lists of such.
  */
 #pragma once
+
+#include <stddef.h>
 
 #include "base/attr.h"
 #include "base/err.h"
@@ -11,3 +13,14 @@ NODISCARD int text_set(char **text, struct err *err, const char *fmt, ...) PRINT
 
 /* The same with a copy; of NULL it is NULL. */
 NODISCARD int text_copy(char **text, const char *from, struct err *err);
+
+/* --- a list and its length, as a struct that travels has them (fields.h); else see strlist.h ------- */
+
+void texts_free(char **list, size_t n);
+
+/* Add a copy.  -ENOMEM, and nothing changed. */
+NODISCARD int texts_add(char ***list, size_t *n, const char *text, struct err *err);
+
+/* Add copies of all.  -ENOMEM, and those before are there. */
+NODISCARD int texts_add_all(char ***list, size_t *n, char *const *from, size_t n_from,
+			    struct err *err);

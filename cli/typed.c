@@ -6,12 +6,11 @@
 
 #include "base/buf.h"
 #include "base/path.h"
+#include "base/text.h"
 
 void typed_done(struct typed *t)
 {
-	for (size_t i = 0; i < t->n_owned; i++)
-		free(t->owned[i]);
-	free(t->owned);
+	texts_free(t->owned, t->n_owned);
 	free(t->items);
 	*t = (struct typed){ 0 };
 }

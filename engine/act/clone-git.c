@@ -6,6 +6,7 @@
 
 #include "base/cleanup.h"
 #include "base/path.h"
+#include "base/text.h"
 #include "base/vec.h"
 #include "cowfs/store/pin.h"
 #include "engine/act/acts-i.h"
@@ -19,9 +20,7 @@ void clone_git_done(struct clone_git *g)
 	gitdir_done(&g->real);
 	if (g->store && !object_id_is_zero(&g->linked))
 		store_unpin(g->store, OBJECT_TREE, &g->linked);
-	for (size_t i = 0; i < g->n_worktrees; i++)
-		free(g->worktrees[i]);
-	free(g->worktrees);
+	texts_free(g->worktrees, g->n_worktrees);
 	*g = (struct clone_git){ 0 };
 }
 

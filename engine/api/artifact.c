@@ -2,11 +2,11 @@
 
 #include <stdlib.h>
 
+#include "base/text.h"
+
 void engine_artifact_done(struct engine_artifact *a)
 {
-	for (size_t i = 0; i < a->n_paths; i++)
-		free(a->paths[i]);
-	free(a->paths);
+	texts_free(a->paths, a->n_paths);
 	free(a->clone);
 	free(a->meta);
 	*a = (struct engine_artifact){ 0 };

@@ -2,13 +2,12 @@
 
 #include <stdlib.h>
 
+#include "base/text.h"
 #include "engine/api/tag.h"
 
 void engine_snapshot_done(struct engine_snapshot *s)
 {
-	for (size_t i = 0; i < s->n_tags; i++)
-		free(s->tags[i]);
-	free(s->tags);
+	texts_free(s->tags, s->n_tags);
 	free(s->clone);
 	free(s->part);
 	free(s->message);
@@ -33,9 +32,7 @@ void engine_taken_done(struct engine_taken *t)
 		free(t->skipped[i].why);
 	}
 	free(t->skipped);
-	for (size_t i = 0; i < t->n_left_out; i++)
-		free(t->left_out[i]);
-	free(t->left_out);
+	texts_free(t->left_out, t->n_left_out);
 	engine_strays_free(t->strays, t->n_strays);
 	free(t->project);
 	*t = (struct engine_taken){ 0 };

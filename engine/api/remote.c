@@ -2,6 +2,8 @@
 
 #include <stdlib.h>
 
+#include "base/text.h"
+
 void engine_remotes_done(struct engine_remotes *r)
 {
 	for (size_t i = 0; i < r->n; i++) {
@@ -47,9 +49,7 @@ void engine_remote_log_done(struct engine_remote_log *l)
 
 void engine_received_done(struct engine_received *r)
 {
-	for (size_t i = 0; i < r->n_wanted; i++)
-		free(r->wanted[i]);
-	free(r->wanted);
+	texts_free(r->wanted, r->n_wanted);
 	free(r->ranges);
 	free(r->project);
 	engine_snapshot_done(&r->snapshot);

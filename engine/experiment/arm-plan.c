@@ -10,29 +10,9 @@
 #include "engine/experiment/experiment-i.h"
 #include "engine/run/profile-i.h"
 
-static int append_one(char ***list, size_t *n, const char *text, struct err *err)
-{
-	if (!VEC_ONE_MORE(*list, *n))
-		return err_nomem(err);
-	(*list)[*n] = strdup(text);
-	if (!(*list)[*n])
-		return err_nomem(err);
-	(*n)++;
-	return 0;
-}
-
-int plan_append(char ***list, size_t *n, char *const *from, size_t n_from, struct err *err)
-{
-	int r = 0;
-
-	for (size_t i = 0; i < n_from && r >= 0; i++)
-		r = append_one(list, n, from[i], err);
-	return r;
-}
-
 int arm_add_env(struct engine_arm *arm, const char *assignment, struct err *err)
 {
-	return append_one(&arm->env, &arm->n_env, assignment, err);
+	return texts_add(&arm->env, &arm->n_env, assignment, err);
 }
 
 static int copy_arms(struct engine_experiment *x, const struct engine_experiment *of,
@@ -72,10 +52,10 @@ static int copy_inner(struct engine_arm *arm, const struct engine_arm *of, struc
 	r = text_copy(&x->score_of, from->score_of, err);
 	if (r < 0)
 		return r;
-	r = plan_append(&x->checks, &x->n_checks, from->checks, from->n_checks, err);
+	r = texts_add_all(&x->checks, &x->n_checks, from->checks, from->n_checks, err);
 	if (r < 0)
 		return r;
-	r = plan_append(&x->env, &x->n_env, from->env, from->n_env, err);
+	r = texts_add_all(&x->env, &x->n_env, from->env, from->n_env, err);
 	return r < 0 ? r : copy_arms(x, from, err);
 }
 
@@ -94,7 +74,7 @@ int arm_copy_plan(struct engine_arm *arm, const struct engine_arm *of, struct er
 	r = text_copy(&arm->after, of->after, err);
 	if (r < 0)
 		return r;
-	r = plan_append(&arm->env, &arm->n_env, of->env, of->n_env, err);
+	r = texts_add_all(&arm->env, &arm->n_env, of->env, of->n_env, err);
 	return r < 0 || of->n_inner == 0 ? r : copy_inner(arm, of, err);
 }
 

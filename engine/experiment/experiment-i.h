@@ -57,10 +57,6 @@ NODISCARD int inner_add(struct engine_arm *arm, struct err *err);
 /* Give a new arm what was planned for another one, but for the name. */
 NODISCARD int arm_copy_plan(struct engine_arm *arm, const struct engine_arm *of, struct err *err);
 
-/* Copies of texts, behind those that a list has. */
-NODISCARD int plan_append(char ***list, size_t *n, char *const *from, size_t n_from,
-			  struct err *err);
-
 /* NAME=VALUE; a later one of the same name counts. */
 NODISCARD int arm_add_env(struct engine_arm *arm, const char *assignment, struct err *err);
 

@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "base/text.h"
-#include "base/vec.h"
 #include "engine/experiment/experiment-i.h"
 
 /* --- what cannot be ------------------------------------------------------------------------ */
@@ -105,27 +104,28 @@ static int join_env(struct engine_experiment *inner, const struct engine_experim
 
 	inner->env = NULL;
 	inner->n_env = 0;
-	r = plan_append(&inner->env, &inner->n_env, x->env, x->n_env, err);
+	r = texts_add_all(&inner->env, &inner->n_env, x->env, x->n_env, err);
 	if (r < 0)
 		return r;
-	r = plan_append(&inner->env, &inner->n_env, arm->env, arm->n_env, err);
-	return r < 0 ? r : plan_append(&inner->env, &inner->n_env, own.env, own.n_env, err);
+	r = texts_add_all(&inner->env, &inner->n_env, arm->env, arm->n_env, err);
+	return r < 0 ? r : texts_add_all(&inner->env, &inner->n_env, own.env, own.n_env, err);
 }
 
 static int inherit_lists(struct engine_experiment *inner, const struct engine_experiment *x,
 			 struct err *err)
 {
-	int r = plan_append(&inner->pass_env, &inner->n_pass_env, x->pass_env, x->n_pass_env, err);
+	int r =
+	    texts_add_all(&inner->pass_env, &inner->n_pass_env, x->pass_env, x->n_pass_env, err);
 
 	if (r < 0)
 		return r;
-	r = plan_append(&inner->ro, &inner->n_ro, x->ro, x->n_ro, err);
+	r = texts_add_all(&inner->ro, &inner->n_ro, x->ro, x->n_ro, err);
 	if (r < 0)
 		return r;
-	r = plan_append(&inner->within, &inner->n_within, x->within, x->n_within, err);
+	r = texts_add_all(&inner->within, &inner->n_within, x->within, x->n_within, err);
 	return r < 0 ? r
-		     : plan_append(&inner->allow_missing, &inner->n_allow_missing, x->allow_missing,
-				   x->n_allow_missing, err);
+		     : texts_add_all(&inner->allow_missing, &inner->n_allow_missing,
+				     x->allow_missing, x->n_allow_missing, err);
 }
 
 static int inherit(const struct engine_experiment *x, struct engine_arm *arm, struct err *err)

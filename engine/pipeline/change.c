@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "base/text.h"
 #include "base/vec.h"
 #include "engine/find/event-i.h"
 #include "engine/pipeline/pipeline-i.h"
@@ -194,9 +195,7 @@ void change_unapprove(struct engine_change *c)
 
 void change_forget_approvers(struct engine_change *c)
 {
-	for (size_t i = 0; i < c->n_approvers; i++)
-		free(c->approvers[i]);
-	free(c->approvers);
+	texts_free(c->approvers, c->n_approvers);
 	c->approvers = NULL;
 	c->n_approvers = 0;
 }

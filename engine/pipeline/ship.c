@@ -5,6 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/text.h"
 #include "base/vec.h"
 #include "engine/api/clone.h"
 #include "engine/api/settings.h"
@@ -78,14 +79,7 @@ static int add_agent_checks(const struct shipping *s, struct engine_stage *stage
 	if (!stage->target || strncmp(s->who, "agent", 5) != 0)
 		return 0;
 	r = engine_agent_checks(s->engine, &more, err);
-	for (size_t i = 0; r >= 0 && i < more.n; i++) {
-		if (!VEC_ONE_MORE(stage->checks, stage->n_checks))
-			return err_nomem(err);
-		stage->checks[stage->n_checks] = strdup(more.list[i]);
-		if (!stage->checks[stage->n_checks++])
-			return err_nomem(err);
-	}
-	return r;
+	return r < 0 ? r : texts_add_all(&stage->checks, &stage->n_checks, more.list, more.n, err);
 }
 
 static int settle(struct shipping *s, const struct engine_stage *stage, struct err *err)
@@ -418,13 +412,10 @@ static int begin(struct shipping *s, const char *clone, struct engine *there,
 	c->to = s->options->to ? strdup(s->options->to) : NULL;
 	c->uid = getuid();
 	c->created = pipeline_now();
-	for (size_t i = 0; i < s->options->subject.n; i++) {
-		if (!VEC_ONE_MORE(c->subject, c->n_subject))
-			return err_nomem(err);
-		c->subject[c->n_subject] = strdup(s->options->subject.items[i]);
-		if (!c->subject[c->n_subject++])
-			return err_nomem(err);
-	}
+	for (size_t i = 0; i < s->options->subject.n && r >= 0; i++)
+		r = texts_add(&c->subject, &c->n_subject, s->options->subject.items[i], err);
+	if (r < 0)
+		return r;
 	if (!c->clone || !c->who || (s->options->to && !c->to))
 		return err_nomem(err);
 	r = take_state(s->engine, clone, c, there, err);

@@ -7,6 +7,7 @@
 #include "base/fdio.h"
 #include "base/path.h"
 #include "base/size.h"
+#include "base/text.h"
 #include "base/vec.h"
 #include "base/yaml.h"
 #include "engine/find/config-i.h"
@@ -31,34 +32,14 @@ static int complain(const struct reading *rd, const char *why)
 	return yaml_error(rd->key, rd->name, rd->err, "%s", why);
 }
 
-static void list_free(char **list, size_t n)
-{
-	for (size_t i = 0; i < n; i++)
-		free(list[i]);
-	free(list);
-}
-
 void pipeline_stage_done(struct engine_stage *s)
 {
 	free(s->name);
 	free(s->target);
-	list_free(s->checks, s->n_checks);
-	list_free(s->health, s->n_health);
-	list_free(s->approvers, s->n_approvers);
+	texts_free(s->checks, s->n_checks);
+	texts_free(s->health, s->n_health);
+	texts_free(s->approvers, s->n_approvers);
 	*s = (struct engine_stage){ 0 };
-}
-
-static int copy_list(char *const *list, size_t n, char ***ret, size_t *ret_n, struct err *err)
-{
-	*ret = calloc(vec_room(n), sizeof(**ret));
-	if (!*ret)
-		return err_nomem(err);
-	for (*ret_n = 0; *ret_n < n; (*ret_n)++) {
-		(*ret)[*ret_n] = strdup(list[*ret_n]);
-		if (!(*ret)[*ret_n])
-			return err_nomem(err);
-	}
-	return 0;
 }
 
 int pipeline_stage_copy(const struct engine_stage *s, struct engine_stage *ret, struct err *err)
@@ -76,13 +57,13 @@ int pipeline_stage_copy(const struct engine_stage *s, struct engine_stage *ret, 
 
 	if (r < 0)
 		return r;
-	r = copy_list(s->checks, s->n_checks, &c.checks, &c.n_checks, err);
+	r = texts_add_all(&c.checks, &c.n_checks, s->checks, s->n_checks, err);
 	if (r < 0)
 		return r;
-	r = copy_list(s->health, s->n_health, &c.health, &c.n_health, err);
+	r = texts_add_all(&c.health, &c.n_health, s->health, s->n_health, err);
 	if (r < 0)
 		return r;
-	r = copy_list(s->approvers, s->n_approvers, &c.approvers, &c.n_approvers, err);
+	r = texts_add_all(&c.approvers, &c.n_approvers, s->approvers, s->n_approvers, err);
 	if (r < 0)
 		return r;
 	*ret = c;

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/text.h"
 #include "base/vec.h"
 #include "engine/api/receipts.h"
 #include "engine/pipeline/vehicle-i.h"
@@ -17,17 +18,10 @@
 
 static int copy_names(char ***to, size_t *n_to, char *const *list, size_t n, struct err *err)
 {
-	for (size_t i = 0; i < *n_to; i++)
-		free((*to)[i]);
+	texts_free(*to, *n_to);
+	*to = NULL;
 	*n_to = 0;
-	for (size_t i = 0; i < n; i++) {
-		if (!VEC_ONE_MORE(*to, *n_to))
-			return err_nomem(err);
-		(*to)[*n_to] = strdup(list[i]);
-		if (!(*to)[(*n_to)++])
-			return err_nomem(err);
-	}
-	return 0;
+	return texts_add_all(to, n_to, list, n, err);
 }
 
 /* The paths that the guard holds now: an approval lets these pass, and no others. */

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/fdio.h"
+#include "base/text.h"
 #include "engine/ask/ask-i.h"
 #include "engine/find/engine-i.h"
 #include "engine/find/resolve-set-i.h"
@@ -45,9 +46,7 @@ int asked_write(const struct engine_promote_options *o, struct buf *out, struct 
 
 void asked_done(struct asked *a)
 {
-	for (size_t i = 0; i < a->n_owned; i++)
-		free(a->owned[i]);
-	free(a->owned);
+	texts_free(a->owned, a->n_owned);
 	for (size_t i = 0; i < ARRAY_LEN(a->lists); i++)
 		free(a->lists[i]);
 	free(a->profile);

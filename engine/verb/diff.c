@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/path.h"
+#include "base/text.h"
 #include "engine/ask/ask-hold-i.h"
 #include "engine/find/gitdir-i.h"
 #include "engine/find/part-i.h"
@@ -81,9 +82,7 @@ struct limits {
 
 static void limits_done(struct limits *l)
 {
-	for (size_t i = 0; i < l->n; i++)
-		free(l->paths[i]);
-	free(l->paths);
+	texts_free(l->paths, l->n);
 }
 
 /* The top of the state's tree, if the current directory is in it; else NULL. */

@@ -7,6 +7,7 @@
 #include "base/hex.h"
 #include "base/log.h"
 #include "base/sha256.h"
+#include "base/text.h"
 #include "base/vec.h"
 #include "engine/find/event-i.h"
 #include "engine/pipeline/pipeline-i.h"
@@ -295,20 +296,18 @@ static bool has_path(const struct engine_firing *f, const char *path)
 
 static int add_paths(struct engine_firing *f, const struct strlist *paths, struct err *err)
 {
-	for (size_t i = 0; paths && i < paths->n; i++) {
+	int r = 0;
+
+	for (size_t i = 0; paths && i < paths->n && r >= 0; i++) {
 		if (has_path(f, paths->list[i]))
 			continue;
 		if (f->n_paths == WATCH_PATHS) {
 			f->more_paths++;
 			continue;
 		}
-		if (!VEC_ONE_MORE(f->paths, f->n_paths))
-			return err_nomem(err);
-		f->paths[f->n_paths] = strdup(paths->list[i]);
-		if (!f->paths[f->n_paths++])
-			return err_nomem(err);
+		r = texts_add(&f->paths, &f->n_paths, paths->list[i], err);
 	}
-	return 0;
+	return r;
 }
 
 /* The newest cause says where its paths were seen. */

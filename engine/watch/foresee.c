@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/text.h"
 #include "base/vec.h"
 #include "engine/pipeline/pipeline-i.h"
 #include "engine/watch/action-i.h"
@@ -14,9 +15,7 @@ static void outlook_done(struct engine_outlook *o)
 {
 	free(o->stage);
 	free(o->why);
-	for (size_t i = 0; i < o->n_approvers; i++)
-		free(o->approvers[i]);
-	free(o->approvers);
+	texts_free(o->approvers, o->n_approvers);
 }
 
 void engine_watch_test_done(struct engine_watch_test *t)
@@ -53,17 +52,14 @@ static int judge(struct action *a, const char *tests, struct engine_watch_test *
 static int name_approvers(struct engine_outlook *o, const struct engine_stage *stage,
 			  char *const *others, struct err *err)
 {
-	char *const *from = stage->n_approvers > 0 ? stage->approvers : others;
+	size_t n = 0;
 
-	for (size_t i = 0; from && (stage->n_approvers > 0 ? i < stage->n_approvers : !!from[i]);
-	     i++) {
-		if (!VEC_ONE_MORE(o->approvers, o->n_approvers))
-			return err_nomem(err);
-		o->approvers[o->n_approvers] = strdup(from[i]);
-		if (!o->approvers[o->n_approvers++])
-			return err_nomem(err);
-	}
-	return 0;
+	if (stage->n_approvers > 0)
+		return texts_add_all(&o->approvers, &o->n_approvers, stage->approvers,
+				     stage->n_approvers, err);
+	while (others && others[n])
+		n++;
+	return texts_add_all(&o->approvers, &o->n_approvers, others, n, err);
 }
 
 static int waits(struct engine_outlook *o, const struct engine_stage *stage, char *const *others,

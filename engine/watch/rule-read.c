@@ -10,6 +10,7 @@
 #include "base/map.h"
 #include "base/path.h"
 #include "base/sys.h"
+#include "base/text.h"
 #include "base/vec.h"
 #include "engine/find/config-i.h"
 #include "engine/watch/rule-i.h"
@@ -21,13 +22,6 @@
 #define EVERY_MS    (UINT64_C(10) * 60 * 1000)
 #define DEBOUNCE_MS 500
 
-static void names_free(char **list, size_t n)
-{
-	for (size_t i = 0; i < n; i++)
-		free(list[i]);
-	free(list);
-}
-
 static void rule_done(struct engine_rule *r)
 {
 	char *const texts[] = {
@@ -37,8 +31,8 @@ static void rule_done(struct engine_rule *r)
 
 	for (size_t i = 0; i < ARRAY_LEN(texts); i++)
 		free(texts[i]);
-	names_free(r->files, r->n_files);
-	names_free(r->subject, r->n_subject);
+	texts_free(r->files, r->n_files);
+	texts_free(r->subject, r->n_subject);
 	free(r->quiet);
 }
 
