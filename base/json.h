@@ -139,7 +139,7 @@ char *json_get_name_or_null(struct json j, const char *key);
 /* The member if it is a string, borrowed; NULL if it is anything else, and nothing is remembered. */
 const char *json_text_if(struct json j, const char *key);
 
-/* The member if it is an object; else one in which nothing is found, and nothing is remembered. */
+/* The member if it is an object; else an empty one, and no mistake is noted. */
 struct json json_object_if(struct json j, const char *key);
 
 /* Elements of an array. */

@@ -230,9 +230,9 @@ void sys_end_with(pid_t parent);
 void sys_name_process(const char *name);
 
 /*
- * The calling process, of one thread, goes where nothing of what others have mounted is mounted.  Its
- * descriptors stay good, paths do not.  `dir` is a directory, which nobody else sees changed.  A negative
- * errno where the system does not let it; it must end then.
+ * Move the calling process, which has one thread, into a mount namespace without any mounts of others.  Its
+ * descriptors stay good, paths do not.  `dir` is a directory to work in; nobody else sees it change.  A
+ * negative errno if the system refuses; the process must end then.
  */
 NODISCARD int sys_leave_mounts(const char *dir);
 

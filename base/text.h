@@ -11,7 +11,7 @@
 /* Free *text and put a formatted text in its place.  -ENOMEM, and nothing changed. */
 NODISCARD int text_set(char **text, struct err *err, const char *fmt, ...) PRINTF_LIKE(3, 4);
 
-/* The same with a copy; of NULL it is NULL. */
+/* The same with a copy of `from`; NULL stays NULL. */
 NODISCARD int text_copy(char **text, const char *from, struct err *err);
 
 /* --- a list and its length, as a struct that travels has them (fields.h); else see strlist.h ------- */

@@ -258,7 +258,7 @@ void cgroup_ask(struct cgroup *g, pid_t pid)
 		.mem = g->limits.mem,
 		.pids = g->limits.pids,
 		.cpus_milli = g->limits.cpus_milli,
-		/* As much as another, however many processes either has. */
+		/* Every run gets as much, however many processes it has. */
 		.weight = SCOPE_WEIGHT,
 	};
 

@@ -80,8 +80,8 @@ static bool has_gone(int code)
 }
 
 /*
- * What only the daemon knows.  To know what a clone has of its own it is stored first, so that is asked seldom.  A
- * daemon that does not run is not started by looking.
+ * What only the daemon knows.  Its answer stores every clone first, to know what each has of its own, so it is asked
+ * seldom.  Looking never starts a daemon.
  */
 static int ask_more(struct engine *e, struct look *before, struct look *l, struct err *err)
 {

@@ -182,7 +182,7 @@ static void print_worker(const struct invocation *inv, const struct engine_worke
 	fputs(w->draining ? "  draining\n" : "\n", inv->out);
 }
 
-/* Of what a chart has no column for. */
+/* What the chart has no column for. */
 static void print_rest(const struct invocation *inv, const struct engine_worker_state *w)
 {
 	if (w->refused == 0 && w->n_labels == 0)
@@ -226,7 +226,7 @@ static void print_done(const struct invocation *inv, const struct engine_worker_
 	fputc('\n', inv->out);
 }
 
-/* On a terminal who did what is a chart, in a pipe a line for each. */
+/* A chart of the workers on a terminal, a line for each in a pipe. */
 static void print_status(const struct invocation *inv, const struct engine_worker_status *s)
 {
 	const int fd = fileno(inv->out);

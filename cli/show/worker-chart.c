@@ -1,5 +1,5 @@
 /*
- * All numbers come from whoever answered, so none of them is trusted to make sense.
+ * All numbers come from workers, and a worker may send nonsense: none of them is trusted.
  */
 #include "cli/show/worker-chart.h"
 

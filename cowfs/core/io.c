@@ -382,7 +382,7 @@ static int allocate(struct op *op, uint64_t id, unsigned flags, uint64_t off, ui
 	struct node *n;
 	int r;
 
-	/* What is a hole already is known only of a file that was read. */
+	/* Holes are known only of a file that was read. */
 	r = flags & LAYER_ALLOC_PUNCH ? node_get_partly(op, id, &n) : node_get_bytes(op, id, &n);
 	if (r < 0)
 		return r;

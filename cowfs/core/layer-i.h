@@ -395,9 +395,9 @@ NODISCARD int partly_own(struct op *op, struct node *n, uint64_t off, uint64_t l
 void partly_note(struct layer *l, struct node *n);
 
 /*
- * Have kept what is partly promised, and let no further file become so until the turn ends or the layer
- * is frozen.  With the lock, which it lets go of meanwhile, and a turn.  -EIO if what one of them was
- * promised is lost, and with it what was changed in it.
+ * Keep the promises of all files that were changed before they were kept, and let no further file become one of
+ * these until the turn ends or the layer is frozen.  With a turn, and the lock, which it drops meanwhile.  -EIO
+ * if a promise is lost, and with it what was changed in that file.
  */
 NODISCARD int partly_keep(struct layer *l, struct err *err);
 

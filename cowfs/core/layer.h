@@ -317,8 +317,8 @@ void layer_set_base(struct layer *l, const struct layer_base *to);
 void layer_leave_run(struct layer *l);
 
 /*
- * The clone goes with its run, whichever of the two, or of us, dies first.  Nobody will ever look for what
- * was made safe in it, so layer_sync() persists nothing.  It ends with the layer, and with layer_leave_run().
+ * The clone ends with its run, whichever of us dies first.  Nobody will ever look for what was synced in it, so
+ * layer_sync() persists nothing until layer_leave_run().
  */
 void layer_set_passing(struct layer *l, bool passing);
 

@@ -226,9 +226,9 @@ static uint64_t cursor_behind(const struct listing *li, size_t i)
 
 /*
  * A new clone of a large project is often listed and not examined, and a node for each name costs time and
- * memory, here and in the kernel.  So promised files are listed by name alone,
- * until somebody looks one of them up: then listings have attributes for a while.  Other files have them
- * always, since a warm clone is to know them.
+ * memory, here and in the kernel.  So promised files are listed by name alone until
+ * somebody looks one of them up: then listings have attributes for a while.  Other files always have theirs,
+ * because a warm clone is to know them.
  */
 static bool is_name_enough(const struct giving *g, const struct item *it)
 {

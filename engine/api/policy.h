@@ -92,7 +92,7 @@ struct engine_verdict {
 
 void engine_verdict_done(struct engine_verdict *v);
 
-/* The rule that says what the verdict is; NULL: that is the default, or the guard's doing. */
+/* The rule that decided; NULL: the default or the guard did. */
 const struct engine_policy_step *engine_verdict_step(const struct engine_verdict *v);
 
 /* -EINVAL with "FILE:LINE:COLUMN: why" if a file of rules cannot be understood: nothing may land then. */

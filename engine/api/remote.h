@@ -102,9 +102,9 @@ struct engine_fetch_options {
 	uint64_t rate;
 	uint64_t jobs;
 	/*
-	 * Not NULL: return when names and attributes are here, if that is sooner.  A clone has to be made of the
-	 * snapshot then.  Once the descriptor that is left here is closed, or this process is dead, the fetch ends
-	 * if there is none; -1: there is nothing to wait for.  Owned by the caller.
+	 * Not NULL: return as soon as names and attributes are here.  The caller makes a clone of the snapshot
+	 * before it closes the descriptor that is left here: without a clone, the fetch ends then, or when this
+	 * process dies.  -1: there is nothing to wait for.
 	 */
 	int *hold;
 	struct engine_watch watch;

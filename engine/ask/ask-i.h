@@ -38,7 +38,7 @@ NODISCARD int ask_daemon(struct ask *a, struct engine *e, enum ask_start start,
 NODISCARD int ask_keeping(struct ask *a, struct engine *e, enum ask_start start,
 			  const struct engine_watch *watch, struct control *c, struct json *ret,
 			  struct err *err);
-/* Does no cowfsd run?  Nothing is said to one that does, which may take long to answer. */
+/* Does no cowfsd run?  One that does is not asked anything: its answer may take long. */
 bool ask_finds_none(struct engine *e);
 /* Is there a lazy capture that has not ended, with cowfsd or without? */
 bool ask_is_capturing(struct engine *e);

@@ -6,7 +6,7 @@
 struct engine;
 
 /*
- * Unless it runs.  The store is made if there is none, so only for what will need it.  Whoever asks cowfsd
- * next waits until it is there, and reports why if it could not be started.  A store that is open is closed.
+ * Start cowfsd unless it runs.  This makes the store if there is none, so it is only for commands that need one,
+ * and closes a store that is open.  The next question to cowfsd waits for it, or reports why it did not start.
  */
 void start_ahead(struct engine *e);

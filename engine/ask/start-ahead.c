@@ -1,6 +1,6 @@
 /*
- * A process of its own asks for cowfsd, as any other command would, and ends.  The command that goes on meets
- * it at the lock that all take who start cowfsd.
+ * A child asks for cowfsd as any other command would, and ends.  The command goes on, and waits for the child at
+ * the lock that is taken to start cowfsd.
  */
 #include "engine/ask/start-ahead-i.h"
 

@@ -132,7 +132,7 @@ void event_head_read(int dir_fd, struct event_head *ret)
 		*ret = (struct event_head){ 0 };
 }
 
-/* It is always as long, so that it is written in its place.  `sync`: before anything else is. */
+/* The head always has the same length, so it is written in its place.  `sync`: the disk has it first. */
 static int write_head(const struct writing *w, const struct event_head *head, bool sync,
 		      struct err *err)
 {
@@ -203,7 +203,7 @@ static int open_newest(struct writing *w, uint64_t first, struct err *err)
 }
 
 /*
- * The head says first that they go: of a file that is gone without that, an audit says that somebody
+ * The head announces the removal first.  If a file is gone without that, an audit reports that somebody
  * removed it.
  */
 static int remove_oldest(struct writing *w, const uint64_t files[2], struct err *err)

@@ -80,7 +80,7 @@ static void add_row(struct engine_growth *g, const struct engine_growth_row *row
 	g->list[g->n++] = *row;
 }
 
-/* 1 if something is behind the last row that is no line: the disk was full, or the machine failed. */
+/* 1 if half a line follows the last row: the disk was full, or the machine failed. */
 static int read_rows(const char *store, struct engine_growth *ret, struct err *err)
 {
 	AUTO_FREE char *path = path_join(store, GROWTH_FILE);
@@ -156,7 +156,7 @@ int growth_add(const char *store, const struct engine_growth_row *row, struct er
 	if (last && !row->judged && last->logical == row->logical && last->disk == row->disk &&
 	    last->used == row->used)
 		return 0;
-	/* Behind half a line it would be part of a row that says something else. */
+	/* After half a line it would only make that line longer: then the whole file is written anew. */
 	if (r == 0 && g->n < ENGINE_GROWTH_MAX)
 		return append_row(store, row, err);
 	add_row(g, row);

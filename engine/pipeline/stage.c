@@ -86,7 +86,7 @@ static int judged(struct shipping *s, const struct engine_stage *stage,
 		snprintf(why, sizeof(why), "the rule '%.200s' refuses it", rule ? rule->rule : "");
 		return shipping_hold(s, "rule", why, err);
 	}
-	/* Where no rule fits, one who types `ship` is the person. */
+	/* Where no rule fits, typing `ship` is the approval of a person. */
 	if (s->change->approved_by ||
 	    (!always && (v->then == ENGINE_MAY_LAND || (person && !rule && v->facts.held == 0))))
 		return 1;

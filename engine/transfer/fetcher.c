@@ -262,7 +262,7 @@ static int run(struct fetcher *f, const char *id, struct err *err)
 	if (r < 0)
 		return r;
 	r = lazy_source_read(&f->dir, &f->source, err);
-	/* It came to its end while we were started, and our lock and log are what is left of it. */
+	/* The fetch ended while we were starting: only our own lock and log are left in its directory. */
 	if (r == -ENOENT)
 		lazy_dir_remove(&f->dir);
 	if (r < 0)

@@ -181,7 +181,7 @@ static int load_there(struct pushing *p, struct err *err)
 	return r;
 }
 
-/* Are packs that are there of use: for the same readers, and not full of the past? */
+/* Can the next manifest list packs of this one?  They need the same readers, and content that is still needed. */
 static bool builds_on(const struct pushing *p)
 {
 	return !p->options->whole && plan_of(p) != THERE_NONE &&
@@ -317,7 +317,7 @@ static int end_pack(struct pushing *p, struct filling *f, struct err *err)
 	}
 	if (r == 0)
 		r = manifest_add_pack(&p->manifest, pack, err);
-	/* More packs are there than are known by what they hold, and this one is among them. */
+	/* The remote had this pack already, though we did not know what it holds. */
 	if (r != 0) {
 		parcel_done(&one);
 		return r < 0 ? r : 0;

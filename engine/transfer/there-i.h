@@ -1,10 +1,10 @@
 /*
  * there-i.h - what a remote has already, so that a push does not send it again.
  *
- * That is what the packs hold that the present manifest of the name lists.  The next manifest lists them too, so
- * every push adds some.  When too many of them are small, only large packs of content stay: what is still needed
- * of the others is packed anew.  So are all directories then, because a directory that is there stands for
- * everything below it, which may be in a pack that goes.
+ * The remote has what the packs hold that the name's present manifest lists.  The next manifest lists them too,
+ * so every push adds some.  When too many are small, only the large packs of content stay, and what is still
+ * needed of the others is packed anew.  All directories are packed anew then, too: a directory that the remote has
+ * stands for everything below it, and some of that may be in a pack that goes.
  */
 #pragma once
 

@@ -16,8 +16,8 @@ static bool is_small(const struct manifest_pack *p)
 }
 
 /*
- * Packs with more than twice the bytes of the snapshot hold mostly the past.  Those bytes are counted unpacked, so of
- * content that compresses well more of the past stays.  SMALL_MAX packs or fewer do no harm whatever they hold.
+ * Packs with more than twice the bytes of the snapshot hold mostly old content.  The snapshot's bytes are counted
+ * unpacked, so more old content stays if it compresses well.  Up to SMALL_MAX packs do no harm whatever they hold.
  */
 enum there_plan there_plan(const struct manifest *m, uint64_t files, uint64_t bytes)
 {

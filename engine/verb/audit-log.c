@@ -108,8 +108,8 @@ static int check_file(struct audit_log *l, int dir_fd, uint64_t first, struct er
 }
 
 /*
- * The first that must be there is the oldest of as many files as snap keeps, or of one less if a writer died behind
- * the removal of another.
+ * snap keeps a certain number of files, or one fewer if a writer died just after it removed one.  The oldest of these
+ * must be there.
  */
 static bool is_cut(const struct event_head *head, int files)
 {

@@ -101,7 +101,7 @@ static int encode(const struct fields *table, const void *from, struct buf *out,
 	return r;
 }
 
-/* Another version is said to be one, before its members are missed. */
+/* Another version is reported as such, not as one that lacks members. */
 static int check_schema(struct json j, const char *schema, struct err *err)
 {
 	const char *have = json_text_if(j, "schema");
