@@ -7,6 +7,18 @@
 
 #include "base/vec.h"
 
+char *text_format(const char *fmt, ...)
+{
+	char *text;
+	va_list ap;
+	int n;
+
+	va_start(ap, fmt);
+	n = vasprintf(&text, fmt, ap);
+	va_end(ap);
+	return n < 0 ? NULL : text;
+}
+
 int text_set(char **text, struct err *err, const char *fmt, ...)
 {
 	char *now = NULL;

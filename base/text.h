@@ -8,6 +8,9 @@
 #include "base/attr.h"
 #include "base/err.h"
 
+/* A formatted text, owned by the caller.  NULL: no memory. */
+char *text_format(const char *fmt, ...) PRINTF_LIKE(1, 2);
+
 /* Free *text and put a formatted text in its place.  -ENOMEM, and nothing changed. */
 NODISCARD int text_set(char **text, struct err *err, const char *fmt, ...) PRINTF_LIKE(3, 4);
 

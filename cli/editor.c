@@ -12,6 +12,7 @@
 #include "base/cleanup.h"
 #include "base/fdio.h"
 #include "base/path.h"
+#include "base/text.h"
 
 static const char *editor(void)
 {
@@ -61,15 +62,13 @@ static int run_editor(const char *path, struct err *err)
 static int write_text(const char *text, const char *like, char **ret, struct err *err)
 {
 	const char *tmp = getenv("TMPDIR"), *dot = strrchr(path_base(like), '.');
-	AUTO_FREE char *path = NULL;
 	AUTO_CLOSE int fd = -1;
 	int r;
+	AUTO_FREE char *path =
+	    text_format("%s/snap-XXXXXX%s", tmp && *tmp == '/' ? tmp : "/tmp", dot ? dot : "");
 
-	if (asprintf(&path, "%s/snap-XXXXXX%s", tmp && *tmp == '/' ? tmp : "/tmp", dot ? dot : "") <
-	    0) {
-		path = NULL;
+	if (!path)
 		return err_nomem(err);
-	}
 	fd = mkstemps(path, dot ? (int)strlen(dot) : 0);
 	if (fd < 0)
 		return err_sys(err, "'%s'", path);

@@ -11,6 +11,7 @@
 
 #include "base/cleanup.h"
 #include "base/fdio.h"
+#include "base/text.h"
 
 #define DEPTH_MAX 4 /* of an index in an index */
 #define READ_SIZE ((size_t)256 << 10)
@@ -280,11 +281,9 @@ static int get_config(int dir, struct json manifest, struct oci_image *ret, stru
 		return r;
 	os = json_text_if(config, "os");
 	arch = json_text_if(config, "architecture");
-	if (asprintf(&ret->platform, "%.30s/%.30s", os ? os : "linux", arch ? arch : "unknown") <
-	    0) {
-		ret->platform = NULL;
+	ret->platform = text_format("%.30s/%.30s", os ? os : "linux", arch ? arch : "unknown");
+	if (!ret->platform)
 		return err_nomem(err);
-	}
 	return get_plain(config, ret, err);
 }
 

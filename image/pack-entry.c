@@ -10,6 +10,7 @@
 #endif
 
 #include "base/path.h"
+#include "base/text.h"
 #include "base/utf8.h"
 #include "cowfs/store/xattrs.h"
 #include "image/pack-i.h"
@@ -277,10 +278,9 @@ int pack_entry(struct pack *p, const char *path, const struct tree_entry *e, boo
 		return 0;
 	}
 	/* With a slash behind it, a directory is one for every reader. */
-	if (asprintf(&shown, "%s%s", *path ? path : ".", S_ISDIR(e->mode) ? "/" : "") < 0) {
-		shown = NULL;
+	shown = text_format("%s%s", *path ? path : ".", S_ISDIR(e->mode) ? "/" : "");
+	if (!shown)
 		return err_nomem(err);
-	}
 	p->done.entries++;
 	r = describe(p, shown, e, err);
 	if (r >= 0 && linked)
@@ -297,12 +297,11 @@ int pack_entry(struct pack *p, const char *path, const struct tree_entry *e, boo
 int pack_whiteout(struct pack *p, const char *path, struct err *err)
 {
 	const char *name = path_base(path);
-	AUTO_FREE char *gone = NULL;
+	AUTO_FREE char *gone =
+	    text_format("%.*s" PACK_WHITEOUT "%s", (int)(name - path), path, name);
 
-	if (asprintf(&gone, "%.*s" PACK_WHITEOUT "%s", (int)(name - path), path, name) < 0) {
-		gone = NULL;
+	if (!gone)
 		return err_nomem(err);
-	}
 	p->done.whiteouts++;
 	p->lib.entry_clear(p->entry);
 	p->lib.entry_copy_pathname(p->entry, gone);

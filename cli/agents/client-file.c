@@ -10,6 +10,7 @@
 #include "base/cleanup.h"
 #include "base/fdio.h"
 #include "base/path.h"
+#include "base/text.h"
 
 #define FILE_MAX ((size_t)64 << 20)
 
@@ -83,10 +84,9 @@ static int replace(const char *file, const struct buf *was, const struct buf *te
 	if (stat(file, &st) < 0)
 		return err_sys(err, "'%s'", file);
 	mode = st.st_mode & 0777;
-	if (asprintf(&backup, "%s" CLIENT_BACKUP, file) < 0) {
-		backup = NULL;
+	backup = text_format("%s" CLIENT_BACKUP, file);
+	if (!backup)
 		return err_nomem(err);
-	}
 	r = no_backup ? 0 : write_file(backup, was, mode, err);
 	if (r >= 0)
 		r = write_file(file, text, mode, err);

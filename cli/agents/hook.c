@@ -23,6 +23,7 @@
 #include "base/json.h"
 #include "base/log.h"
 #include "base/strlist.h"
+#include "base/text.h"
 #include "base/utf8.h"
 #include "cli/mcp/mask.h"
 #include "engine/api/clone.h"
@@ -375,11 +376,10 @@ static int take(struct engine *e, const struct said *s, uint64_t *turn, struct e
 static char *place_of(struct engine *e)
 {
 	AUTO_FREE char *clone = engine_clone_here(e);
-	char *place = NULL;
 
 	if (!clone)
 		return engine_project_here(e, NULL);
-	return asprintf(&place, "clone %s", clone) < 0 ? NULL : place;
+	return text_format("clone %s", clone);
 }
 
 /* The step again for where the agent is or what it changes, if that is somewhere else. */
@@ -432,10 +432,9 @@ static int open_home(const struct invocation *inv, const struct said *s, struct 
 
 	if (r < 0 || inv->dir || s->home)
 		return r;
-	if (asprintf(&label, "session=%s", s->session) < 0) {
-		label = NULL;
+	label = text_format("session=%s", s->session);
+	if (!label)
 		return err_nomem(err);
-	}
 	began = engine_project_labelled(*ret, label);
 	if (!began || access(began, F_OK) < 0)
 		return 0;

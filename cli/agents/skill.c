@@ -9,6 +9,7 @@
 #include "base/buf.h"
 #include "base/cleanup.h"
 #include "base/path.h"
+#include "base/text.h"
 #include "cli/agents/client-file.h"
 #include "cli/agents/guide.h"
 
@@ -48,10 +49,9 @@ static int write_skill(const struct buf *text, void *ctx, struct buf *ret, struc
 
 static int find_path(const struct agent *a, char **ret, struct err *err)
 {
-	if (asprintf(ret, "%s" FOLDER NAME, a->skills) < 0) {
-		*ret = NULL;
+	*ret = text_format("%s" FOLDER NAME, a->skills);
+	if (!*ret)
 		return err_nomem(err);
-	}
 	return 0;
 }
 

@@ -7,6 +7,7 @@
 #include "base/buf.h"
 #include "base/size.h"
 #include "base/strlist.h"
+#include "base/text.h"
 #include "base/utf8.h"
 #include "cli/out.h"
 #include "cli/screen.h"
@@ -141,8 +142,8 @@ static int choose_dir(struct invocation *inv, char **ret, struct err *err)
 		return r;
 	if (args->to)
 		*ret = strdup(args->to);
-	else if (asprintf(ret, "artifact-%.8s", a.id) < 0)
-		*ret = NULL;
+	else
+		*ret = text_format("artifact-%.8s", a.id);
 	return *ret ? 0 : err_nomem(err);
 }
 

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/text.h"
 #include "cli/pager.h"
 #include "cli/screen.h"
 #include "cli/show/versions.h"
@@ -158,10 +159,9 @@ static int blame_run(struct invocation *inv, struct err *err)
 
 	screen_begin(&screen, inv);
 	if (args->range) {
-		if (asprintf(&range, "%s:-", args->range) < 0) {
-			range = NULL;
+		range = text_format("%s:-", args->range);
+		if (!range)
 			return err_nomem(err);
-		}
 		r = versions_parse_range(range, &o.from, &o.to, &rest, err);
 		if (r < 0)
 			return err_set(err, r, "'%s' are no lines: say FIRST,LAST or FIRST,+COUNT",

@@ -6,6 +6,7 @@
 
 #include "base/cleanup.h"
 #include "base/size.h"
+#include "base/text.h"
 #include "cli/out.h"
 #include "cli/progress.h"
 #include "engine/api/image.h"
@@ -52,10 +53,9 @@ static void target_done(struct target *t)
 
 static int target_open(struct target *t, const char *file, struct err *err)
 {
-	if (asprintf(&t->temp, "%s.tmp-%d", file, (int)getpid()) < 0) {
-		t->temp = NULL;
+	t->temp = text_format("%s.tmp-%d", file, (int)getpid());
+	if (!t->temp)
 		return err_nomem(err);
-	}
 	t->fd = open(t->temp, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
 	if (t->fd >= 0)
 		return 0;

@@ -1,3 +1,4 @@
+#include "base/text.h"
 #include "cowfs/core/replaced-i.h"
 
 #include <stdio.h>
@@ -34,11 +35,9 @@ char *replaced_dir(const struct layer *l, const struct node *dir)
 
 static char *join(const char *dir, const char *name)
 {
-	char *path;
-
 	if (!dir)
 		return NULL;
-	return asprintf(&path, "%s%s%s", dir, *dir != '\0' ? "/" : "", name) < 0 ? NULL : path;
+	return text_format("%s%s%s", dir, *dir != '\0' ? "/" : "", name);
 }
 
 void replaced_add(struct layer_changes *c, const struct replaced_name *n)

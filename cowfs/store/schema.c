@@ -10,6 +10,7 @@
 #include <xxhash.h>
 
 #include "base/sys.h"
+#include "base/text.h"
 
 /* "snpm" and "snpc" in the header field that SQLite keeps for its users. */
 #define APPLICATION_META   0x736e706d
@@ -65,13 +66,11 @@ const char *schema_file_name(enum schema_file f)
 /* Then all there is to know stands in the file itself, and a look at it need leave no log. */
 static int log_is_empty(const char *path, bool *ret, struct err *err)
 {
-	AUTO_FREE char *log = NULL;
 	struct stat st;
+	AUTO_FREE char *log = text_format("%s-wal", path);
 
-	if (asprintf(&log, "%s-wal", path) < 0) {
-		log = NULL;
+	if (!log)
 		return err_nomem(err);
-	}
 	*ret = stat(log, &st) < 0 || st.st_size == 0;
 	return 0;
 }
@@ -269,17 +268,15 @@ int schema_create(const char *path, enum schema_file f, const struct schema_iden
 		  struct err *err)
 {
 	static const char *const leftovers[] = { "", "-wal", "-shm", "-journal" };
-	AUTO_FREE char *fresh = NULL;
 	AUTO_CLOSE int fd = -1;
 	char name[sizeof("chunks.db.new-journal")];
 	AUTO_CLOSE int dir = -1;
 	AUTO_FREE char *parent = NULL;
 	int r;
+	AUTO_FREE char *fresh = text_format("%s.new", path);
 
-	if (asprintf(&fresh, "%s.new", path) < 0) {
-		fresh = NULL;
+	if (!fresh)
 		return err_nomem(err);
-	}
 	parent = strndup(path, strlen(path) - strlen(files[f].name));
 	if (!parent)
 		return err_nomem(err);

@@ -5,17 +5,16 @@
 #include <sys/stat.h>
 
 #include "base/cleanup.h"
+#include "base/text.h"
 #include "cowfs/store/store-i.h"
 
 uint64_t store_size_on_disk(const char *path, const char *suffix)
 {
-	AUTO_FREE char *p = NULL;
 	struct stat st;
+	AUTO_FREE char *p = text_format("%s%s", path, suffix);
 
-	if (asprintf(&p, "%s%s", path, suffix) < 0) {
-		p = NULL;
+	if (!p)
 		return 0;
-	}
 	return stat(p, &st) == 0 ? (uint64_t)st.st_blocks * 512 : 0;
 }
 

@@ -8,6 +8,7 @@
 
 #include "base/cleanup.h"
 #include "base/path.h"
+#include "base/text.h"
 #include "cowfs/store/cache.h"
 #include "cowfs/store/tree-edit.h"
 #include "engine/find/gitdir-i.h"
@@ -266,11 +267,9 @@ static int join_sides(struct batch *b, const struct gitdir_graft *g, struct side
 		const struct tree_entry *e = order <= 0 ? &common->at : &own->at;
 		AUTO_FREE char *name = NULL;
 
-		if (asprintf(&name, "%s%s%.*s", path, *path ? "/" : "", (int)e->name_len, e->name) <
-		    0) {
-			name = NULL;
+		name = text_format("%s%s%.*s", path, *path ? "/" : "", (int)e->name_len, e->name);
+		if (!name)
 			return err_nomem(err);
-		}
 		r = add_name(b, g, to, order <= 0 ? &common->at : NULL,
 			     order >= 0 ? &own->at : NULL, name, depth, made, err);
 		if (r < 0)

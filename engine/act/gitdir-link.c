@@ -8,6 +8,7 @@
 
 #include "base/cleanup.h"
 #include "base/path.h"
+#include "base/text.h"
 #include "base/vec.h"
 #include "cowfs/store/cache.h"
 #include "cowfs/store/tree-edit.h"
@@ -35,10 +36,9 @@ static int find_below(const char *path, const char *dir, const char *as, char **
 	const char *rest = path + strlen(dir);
 
 	rest += strspn(rest, "/");
-	if (asprintf(ret, "%s%s%s", as, *as && *rest ? "/" : "", rest) < 0) {
-		*ret = NULL;
+	*ret = text_format("%s%s%s", as, *as && *rest ? "/" : "", rest);
+	if (!*ret)
 		return -ENOMEM;
-	}
 	return 0;
 }
 

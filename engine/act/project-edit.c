@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 
 #include "base/strlist.h"
+#include "base/text.h"
 #include "base/vec.h"
 #include "engine/act/acts-i.h"
 #include "engine/act/survey-i.h"
@@ -359,10 +360,9 @@ static int add_inner(const struct project *p, void *ctx, struct err *err)
 	if (p->hidden != PROJECT_SHOWN || strncmp(p->path, e->project.path, n) != 0 ||
 	    p->path[n] != '/')
 		return 0;
-	if (asprintf(&to, "%s%s", e->to, p->path + n) < 0) {
-		to = NULL;
+	to = text_format("%s%s", e->to, p->path + n);
+	if (!to)
 		return err_nomem(err);
-	}
 	if (!came_along(e, p->path, to))
 		return 0;
 	if (!VEC_ONE_MORE(e->inner, e->n_inner))

@@ -13,6 +13,7 @@
 #include <sys/stat.h>
 
 #include "base/log.h"
+#include "base/text.h"
 #include "cowfs/store/pin.h"
 #include "cowfs/store/root.h"
 #include "engine/act/clone-base-i.h"
@@ -387,10 +388,8 @@ static int go(struct promoting *p, struct err *err)
 	/* Changed times alone are no change, and give an undo nothing to do. */
 	if (!p->options->undo && plan_count(&p->plan) == 0)
 		return 0;
-	if (asprintf(&before, "before %s %s", what, of) < 0)
-		before = NULL;
-	if (asprintf(&message, "%s %s", what, of) < 0)
-		message = NULL;
+	before = text_format("before %s %s", what, of);
+	message = text_format("%s %s", what, of);
 	if (!before || !message)
 		return err_nomem(err);
 	return p->options->check ? hold_for_checks(p, message, err) : land(p, before, message, err);

@@ -4,6 +4,7 @@
  * written to it, so that no write is lost.
  */
 #include "engine/api/rebase.h"
+#include "base/text.h"
 #include "engine/act/events-i.h"
 #include "engine/find/image-i.h"
 
@@ -488,18 +489,16 @@ static int act(struct rebasing *p, struct err *err)
 	char hex[CATALOG_HEX_SIZE];
 	int r;
 
-	if (asprintf(&onto, "rebase of %s", p->clone.name) < 0)
-		onto = NULL;
+	onto = text_format("rebase of %s", p->clone.name);
 	r = onto ? task_wanted(p->task, err) : err_nomem(err);
 	if (r < 0)
 		return r;
 	r = put_onto(p, onto, err);
 	if (r < 0)
 		return r;
-	if (asprintf(&saved, "before rebase onto %s", catalog_id_hex(&p->onto.id, hex)) < 0) {
-		saved = NULL;
+	saved = text_format("before rebase onto %s", catalog_id_hex(&p->onto.id, hex));
+	if (!saved)
 		return err_nomem(err);
-	}
 	/* Holding one turn, never take a second. */
 	turn_give(p->landing.turn);
 	p->landing.turn = NULL;

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "base/strlist.h"
+#include "base/text.h"
 #include "base/vec.h"
 #include "cowfs/store/upkeep/repair.h"
 #include "engine/act/repair-i.h"
@@ -100,10 +101,9 @@ static int claim(struct mending *m, const char *kind, const char *name, struct e
 			return r;
 		if (r == 0)
 			continue;
-		if (asprintf(&m->from[i], "%s '%s'", kind, name) < 0) {
-			m->from[i] = NULL;
+		m->from[i] = text_format("%s '%s'", kind, name);
+		if (!m->from[i])
 			return err_nomem(err);
-		}
 		m->lost[i] = false;
 	}
 	return 0;

@@ -10,6 +10,7 @@
 
 #include "base/fdio.h"
 #include "base/log.h"
+#include "base/text.h"
 #include "engine/host/host-i.h"
 #include "engine/wire/control-i.h"
 
@@ -155,10 +156,9 @@ static int open_given(const struct host *h, const char *name, struct err *err)
 
 	if (strchr(name, '/') || *name == '.')
 		return err_set(err, -EINVAL, "'%s' is no name of what was given", name);
-	if (asprintf(&path, "%s/%s/%s", h->dir, CONTROL_DIR, name) < 0) {
-		path = NULL;
+	path = text_format("%s/%s/%s", h->dir, CONTROL_DIR, name);
+	if (!path)
 		return err_nomem(err);
-	}
 	fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
 	return fd < 0 ? err_sys(err, "what was given") : fd;
 }

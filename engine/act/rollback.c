@@ -4,6 +4,7 @@
  * runs beside can remove them.
  */
 #include "engine/api/rollback.h"
+#include "base/text.h"
 #include "engine/act/events-i.h"
 
 #include <errno.h>
@@ -160,11 +161,10 @@ static int roll(struct rolling *g, const char *state, struct err *err)
 	r = find_wanted(g, state, err);
 	if (r < 0)
 		return r;
-	if (asprintf(&message, ROLLING_BEFORE "rollback %sto %s", g->paths ? "of some paths " : "",
-		     catalog_id_hex(&g->to.id, hex)) < 0) {
-		message = NULL;
+	message = text_format(ROLLING_BEFORE "rollback %sto %s", g->paths ? "of some paths " : "",
+			      catalog_id_hex(&g->to.id, hex));
+	if (!message)
 		return err_nomem(err);
-	}
 	r = name_saved(g, message, err);
 	if (r < 0)
 		return r;

@@ -23,6 +23,7 @@
 #include "base/path.h"
 #include "base/size.h"
 #include "base/sys.h"
+#include "base/text.h"
 #include "engine/act/growth-i.h"
 #include "engine/cowfsd/recovery-i.h"
 #include "engine/cowfsd/serve-i.h"
@@ -187,10 +188,9 @@ static void turn_log(const struct daemon *d)
 
 	if (fstat(STDERR_FILENO, &st) < 0 || !S_ISREG(st.st_mode) || st.st_size < LOG_SIZE_MAX)
 		return;
-	if (asprintf(&old, "%s.1", d->log) < 0) {
-		old = NULL;
+	old = text_format("%s.1", d->log);
+	if (!old)
 		return;
-	}
 	if (rename(d->log, old) < 0)
 		return;
 	fd = open(d->log, O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW | O_CLOEXEC, 0600);

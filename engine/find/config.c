@@ -12,6 +12,7 @@
 #include "base/fdio.h"
 #include "base/path.h"
 #include "base/size.h"
+#include "base/text.h"
 #include "base/yaml.h"
 #include "engine/api/settings.h"
 #include "engine/find/engine-i.h"
@@ -218,10 +219,9 @@ static int read_headers(struct reading *rd, struct yaml key, struct yaml map)
 			return yaml_error(name, rd->name, rd->err,
 					  "'%.60s' is no header: a name and a line of text",
 					  yaml_text(name));
-		if (asprintf(&line, "%s: %s", yaml_text(name), text) < 0) {
-			line = NULL;
+		line = text_format("%s: %s", yaml_text(name), text);
+		if (!line)
 			return err_nomem(rd->err);
-		}
 		if (strlist_add(&rd->config.otlp_headers, line) < 0)
 			return err_nomem(rd->err);
 	}
@@ -384,14 +384,10 @@ char *config_file(const char *home, const char *name)
 {
 	const char *config = getenv("XDG_CONFIG_HOME");
 	const bool set = config && *config == '/';
-	char *path = NULL;
 
 	if (!set && (!home || *home != '/'))
 		return NULL;
-	return asprintf(&path, "%s/%ssnapcow/%s", set ? config : home, set ? "" : ".config/",
-			name) < 0
-		   ? NULL
-		   : path;
+	return text_format("%s/%ssnapcow/%s", set ? config : home, set ? "" : ".config/", name);
 }
 
 static int open_step(int at, const char *name, int flags)

@@ -9,6 +9,7 @@
 
 #include "base/path.h"
 #include "base/sys.h"
+#include "base/text.h"
 #include "engine/api/projects.h"
 
 void moved_identify(struct project *p)
@@ -68,10 +69,9 @@ int moved_add_former(const struct project *p, int64_t now, char **ret, struct er
 
 	while (strlen(old) > FORMER_MAX && (next = strstr(old, "//")))
 		old = next + 2;
-	if (asprintf(ret, "%s%s%" PRId64 "%s", old, *old ? "//" : "", now, p->path) < 0) {
-		*ret = NULL;
+	*ret = text_format("%s%s%" PRId64 "%s", old, *old ? "//" : "", now, p->path);
+	if (!*ret)
 		return err_nomem(err);
-	}
 	return 0;
 }
 

@@ -1,4 +1,5 @@
 #include "engine/api/names.h"
+#include "base/text.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -91,9 +92,8 @@ static int tell_promotions(struct engine *e, const struct naming *n, struct err 
 		if (one->undone)
 			continue;
 		snprintf(id, sizeof(id), "%.*s", ID_SHOWN, one->id);
-		if (asprintf(&about, "%s%s%s", engine_receipt_kind_name(one->kind),
-			     one->clone ? " of " : "", one->clone ? one->clone : "") < 0)
-			about = NULL;
+		about = text_format("%s%s%s", engine_receipt_kind_name(one->kind),
+				    one->clone ? " of " : "", one->clone ? one->clone : "");
 		n->fn(id, about ? about : "", n->ctx);
 	}
 	return r;

@@ -13,6 +13,7 @@
 #include "base/log.h"
 #include "base/path.h"
 #include "base/sys.h"
+#include "base/text.h"
 #include "engine/find/run-record-i.h"
 
 #define DIGEST_MAX ((size_t)64 << 20)
@@ -198,9 +199,7 @@ static bool is_locked(int dir_fd, const char *id)
 
 char *run_record_path(const char *store, const char *id, const char *ending)
 {
-	char *path = NULL;
-
-	return asprintf(&path, "%s/" RUN_RECORD_DIR "/%s%s", store, id, ending) < 0 ? NULL : path;
+	return text_format("%s/" RUN_RECORD_DIR "/%s%s", store, id, ending);
 }
 
 int run_record_digest(const char *store, const char *id, char hex[SHA256_HEX_SIZE])

@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/text.h"
 #include "base/vec.h"
 #include "engine/api/tag.h"
 #include "engine/find/engine-i.h"
@@ -32,9 +33,9 @@ int tag_check_name(const char *name, struct err *err)
 
 char *tag_full_name(const struct catalog_id *project, const char *name)
 {
-	char hex[CATALOG_HEX_SIZE], *full;
+	char hex[CATALOG_HEX_SIZE];
 
-	return asprintf(&full, "%s/%s", catalog_id_hex(project, hex), name) < 0 ? NULL : full;
+	return text_format("%s/%s", catalog_id_hex(project, hex), name);
 }
 
 int tag_append(struct engine_snapshot *s, const char *name, struct err *err)

@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/text.h"
 #include "engine/pipeline/pipeline-i.h"
 
 #define ROOM       16384
@@ -16,11 +17,11 @@
 char *approve_user_name(uid_t uid)
 {
 	struct passwd pw, *found = NULL;
-	char room[ROOM], *text = NULL;
+	char room[ROOM];
 
 	if (getpwuid_r(uid, &pw, room, sizeof(room), &found) == 0 && found && found->pw_name[0])
 		return strdup(found->pw_name);
-	return asprintf(&text, "%u", (unsigned)uid) < 0 ? NULL : text;
+	return text_format("%u", (unsigned)uid);
 }
 
 void decider_names_done(struct decider_names *n)

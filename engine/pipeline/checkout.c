@@ -15,6 +15,7 @@
 #include "base/sha256.h"
 #include "base/strlist.h"
 #include "base/sys.h"
+#include "base/text.h"
 
 #define PREFIX    "git:"
 #define TRIES_MAX 5 /* moves of a branch by somebody else while ours is taken back */
@@ -37,11 +38,11 @@ bool target_is_branch(const char *target)
 static char *checkout_dir(const struct engine *e, const char *target)
 {
 	uint8_t digest[SHA256_SIZE];
-	char name[17], *dir = NULL;
+	char name[17];
 
 	sha256_of(target, strlen(target), digest);
 	hex_encode(digest, 8, name);
-	return asprintf(&dir, "%s.branches/%s", e->store_path, name) < 0 ? NULL : dir;
+	return text_format("%s.branches/%s", e->store_path, name);
 }
 
 char *target_dir(const struct engine *e, const char *target)
@@ -100,10 +101,9 @@ static int take(struct checkout *c, struct err *err)
 
 	if (r < 0)
 		return r;
-	if (asprintf(&lock, "%s.lock", c->dir) < 0) {
-		lock = NULL;
+	lock = text_format("%s.lock", c->dir);
+	if (!lock)
 		return err_nomem(err);
-	}
 	c->lock = open(lock, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
 	if (c->lock < 0)
 		return err_sys(err, "opening '%s'", lock);

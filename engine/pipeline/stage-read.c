@@ -111,7 +111,6 @@ static int read_approvers(const struct reading *rd, struct yaml value, struct en
 static int read_target(const struct reading *rd, struct yaml value, struct engine_stage *s)
 {
 	const char *text = yaml_kind(value) == YAML_TEXT ? yaml_text(value) : "";
-	char *branch;
 
 	if (strcmp(text, ".") == 0)
 		s->target = strdup(rd->project);
@@ -121,8 +120,7 @@ static int read_target(const struct reading *rd, struct yaml value, struct engin
 		s->target = strdup(text);
 	else if (strncmp(text, "git:", 4) == 0 && text[4] != '\0' && text[4] != '/' &&
 		 !strchr(text, '#'))
-		s->target =
-		    asprintf(&branch, "git:%s#%s", rd->project, text + 4) < 0 ? NULL : branch;
+		s->target = text_format("git:%s#%s", rd->project, text + 4);
 	else
 		return complain(rd, "'target' is '.', the project, an absolute path, git:BRANCH "
 				    "or git:/REPOSITORY#BRANCH");

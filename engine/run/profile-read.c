@@ -8,6 +8,7 @@
 #include "base/buf.h"
 #include "base/path.h"
 #include "base/size.h"
+#include "base/text.h"
 #include "base/typo.h"
 #include "base/vec.h"
 #include "engine/run/profile-i.h"
@@ -211,8 +212,7 @@ static int read_env(const struct profile_source *src, struct yaml v, struct strl
 			return yaml_error(name, src->shown, err,
 					  "'env': the value of '%.60s' is no text",
 					  yaml_text(name));
-		if (asprintf(&both, "%s=%s", yaml_text(name), yaml_text(value)) < 0)
-			both = NULL;
+		both = text_format("%s=%s", yaml_text(name), yaml_text(value));
 		r = strlist_take(ret, both) < 0 ? err_nomem(err) : 0;
 	}
 	return r;

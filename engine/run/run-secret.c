@@ -10,6 +10,7 @@
 #include "base/cleanup.h"
 #include "base/fdio.h"
 #include "base/sys.h"
+#include "base/text.h"
 #include "base/vec.h"
 #include "base/wipe.h"
 
@@ -83,11 +84,9 @@ static int keep_file(struct run_secret *s, struct net_secret *net, const char *f
 /* "NAME" and "@FILE" mean the usual header; owned by the caller. */
 static char *form_of(const char *text)
 {
-	char *form = NULL;
-
 	if (strchr(text, '{') || strchr(text, ':'))
 		return strdup(text);
-	return asprintf(&form, BEARER "%s}", text) < 0 ? NULL : form;
+	return text_format(BEARER "%s}", text);
 }
 
 static bool is_form(const char *form, size_t *ret_open, size_t *ret_close)

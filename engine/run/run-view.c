@@ -10,6 +10,7 @@
 
 #include "base/path.h"
 #include "base/sys.h"
+#include "base/text.h"
 #include "engine/run/run-cover.h"
 #include "engine/run/run-git.h"
 #include "engine/run/run-root.h"
@@ -155,13 +156,11 @@ static int add_given(const struct place *at, const char *given, bool writable, b
 static int add_profile(const struct place *at, const struct engine_profile *p, bool around,
 		       struct err *err)
 {
-	AUTO_FREE char *by = NULL;
 	int r = 0;
+	AUTO_FREE char *by = text_format("profile '%s'", p->name);
 
-	if (asprintf(&by, "profile '%s'", p->name) < 0) {
-		by = NULL;
+	if (!by)
 		return err_nomem(err);
-	}
 	for (size_t i = 0; r >= 0 && i < p->n_mounts; i++) {
 		const struct grant g = {
 			.by = by,
@@ -369,10 +368,9 @@ static int check_cwd(const struct place *at, struct err *err)
 		return err_nomem(err);
 	if (!part || !path_is_below(cwd, s->project))
 		return 0;
-	if (asprintf(&there, "%s/%s", s->path, cwd + strlen(s->project)) < 0) {
-		there = NULL;
+	there = text_format("%s/%s", s->path, cwd + strlen(s->project));
+	if (!there)
 		return err_nomem(err);
-	}
 	if (lstat(there, &st) == 0 || errno != ENOENT)
 		return 0;
 	return err_set(err, -EINVAL,

@@ -10,6 +10,7 @@
 #include "base/json.h"
 #include "base/path.h"
 #include "base/sys.h"
+#include "base/text.h"
 #include "engine/transfer/transfer-i.h"
 
 #define SEEN_DIR "remote/seen"
@@ -36,10 +37,9 @@ static int seen_path(struct engine *e, const struct target *t, char **ret, struc
 	struct digest d;
 	int r;
 
-	if (asprintf(&key, "%s %s", t->url, t->name) < 0) {
-		key = NULL;
+	key = text_format("%s %s", t->url, t->name);
+	if (!key)
 		return err_nomem(err);
-	}
 	d = digest_of(key, strlen(key));
 	r = transfer_dir(e, SEEN_DIR, &dir, err);
 	if (r < 0)

@@ -12,6 +12,7 @@
 #include "base/fdio.h"
 #include "base/hex.h"
 #include "base/path.h"
+#include "base/text.h"
 #include "engine/find/config-i.h"
 #include "engine/find/engine-i.h"
 #include "engine/transfer/transfer-i.h"
@@ -59,10 +60,10 @@ static int complete_url(const char *endpoint, char **ret, struct err *err)
 		    endpoint);
 	if (path && path[1] != '\0')
 		url = strdup(endpoint);
-	else if (asprintf(&url, "%.*s%s",
-			  (int)(path ? path - endpoint : (ptrdiff_t)strlen(endpoint)), endpoint,
-			  TRACES) < 0)
-		url = NULL;
+	else
+		url = text_format("%.*s%s",
+				  (int)(path ? path - endpoint : (ptrdiff_t)strlen(endpoint)),
+				  endpoint, TRACES);
 	*ret = url;
 	return url ? 0 : err_nomem(err);
 }
@@ -72,13 +73,11 @@ static int complete_url(const char *endpoint, char **ret, struct err *err)
 /* The lock file with that ending, open; the caller closes it. */
 static int open_lock(const struct cursor *c, const char *ending, struct err *err)
 {
-	AUTO_FREE char *path = NULL;
 	int fd;
+	AUTO_FREE char *path = text_format("%s.%s", c->path, ending);
 
-	if (asprintf(&path, "%s.%s", c->path, ending) < 0) {
-		path = NULL;
+	if (!path)
 		return err_nomem(err);
-	}
 	fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
 	return fd < 0 ? err_sys(err, "opening '%s'", path) : fd;
 }

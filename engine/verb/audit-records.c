@@ -11,6 +11,7 @@
 
 #include "base/fdio.h"
 #include "base/path.h"
+#include "base/text.h"
 #include "base/vec.h"
 #include "engine/find/event-i.h"
 #include "engine/verb/audit-i.h"
@@ -86,13 +87,12 @@ static int by_subject(const void *a, const void *b)
 static int digest_of_state(struct auditing *a, const struct told *t, char ret[SHA256_HEX_SIZE])
 {
 	CLEANUP(buf_done) struct buf bytes = BUF_INIT;
-	AUTO_FREE char *path = NULL;
 	int r;
+	AUTO_FREE char *path =
+	    text_format("%s/%s/%s/" DOCKET_STATE, a->engine->store_path, t->dir, t->name);
 
-	if (asprintf(&path, "%s/%s/%s/" DOCKET_STATE, a->engine->store_path, t->dir, t->name) < 0) {
-		path = NULL;
+	if (!path)
 		return -ENOMEM;
-	}
 	ret[0] = '\0';
 	r = fdio_read_file(AT_FDCWD, path, STATE_MAX, &bytes, NULL);
 	if (r >= 0)

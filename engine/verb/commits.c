@@ -10,6 +10,7 @@
 
 #include "base/fdio.h"
 #include "base/path.h"
+#include "base/text.h"
 #include "base/vec.h"
 #include "engine/find/engine-i.h"
 #include "engine/find/gitdir-i.h"
@@ -251,8 +252,7 @@ static int add_branch(struct engine_commits *c, const char *clone, const char *p
 		.commit = strndup(line, id_len),
 		.repository = strdup(place),
 	};
-	if (asprintf(&b->ref, HEADS "snap/%s/%.*s", clone, (int)name_len, name) < 0)
-		b->ref = NULL;
+	b->ref = text_format(HEADS "snap/%s/%.*s", clone, (int)name_len, name);
 	return b->ref && b->commit && b->repository ? 0 : err_nomem(err);
 }
 

@@ -14,6 +14,7 @@
 #include "base/fdio.h"
 #include "base/log.h"
 #include "base/path.h"
+#include "base/text.h"
 
 #define BUNDLE_FD 3 /* git reads the bundle from this descriptor */
 #define WORDS_MAX 40
@@ -126,17 +127,15 @@ static int spawn_and_wait(const char *const *argv, const struct call *c, int sai
 static int run(const char *git_dir, const struct call *c, struct err *err)
 {
 	const char *const *words = c->words;
-	AUTO_FREE char *dir = NULL;
 	const char *argv[WORDS_MAX] = { "git" };
 	char text[SAID_MAX];
 	int status = 0, r;
 	size_t n = 1;
 	FILE *f;
+	AUTO_FREE char *dir = text_format("--git-dir=%s", git_dir);
 
-	if (asprintf(&dir, "--git-dir=%s", git_dir) < 0) {
-		dir = NULL;
+	if (!dir)
 		return err_nomem(err);
-	}
 	argv[n++] = dir;
 	for (size_t i = 0; i < ARRAY_LEN(guarded); i++)
 		argv[n++] = guarded[i];
@@ -157,14 +156,12 @@ static int run(const char *git_dir, const struct call *c, struct err *err)
 
 int git_run_check_name(const char *git_dir, const char *clone, struct err *err)
 {
-	AUTO_FREE char *ref = NULL;
 	const char *words[] = { "check-ref-format", NULL, NULL };
 	int r;
+	AUTO_FREE char *ref = text_format("refs/heads/snap/%s/x", clone);
 
-	if (asprintf(&ref, "refs/heads/snap/%s/x", clone) < 0) {
-		ref = NULL;
+	if (!ref)
 		return err_nomem(err);
-	}
 	words[1] = ref;
 	r = run(git_dir, &(struct call){ .words = words, .in = -1, .out = -1, .bundle = -1 }, err);
 	if (r == -EIO)
@@ -232,10 +229,8 @@ int git_run_check_objects(const char *git_dir, const char *objects, int fd, off_
 		return err_sys(err, "reading a bundle of git's");
 	if (!mkdtemp(dir))
 		return err_sys(err, "making directory '%s'", dir);
-	if (asprintf(&into, "GIT_OBJECT_DIRECTORY=%s", dir) < 0)
-		into = NULL;
-	if (asprintf(&from, "GIT_ALTERNATE_OBJECT_DIRECTORIES=%s", objects) < 0)
-		from = NULL;
+	into = text_format("GIT_OBJECT_DIRECTORY=%s", dir);
+	from = text_format("GIT_ALTERNATE_OBJECT_DIRECTORIES=%s", objects);
 	env[0] = into;
 	env[1] = from;
 	r = into && from ? run(git_dir, &c, err) : err_nomem(err);
@@ -259,14 +254,12 @@ int git_run_fetch(const char *git_dir, const char *clone, const char *detached, 
 				NULL };
 
 	_Static_assert(BUNDLE_FD == 3, "the path above says so");
-	if (asprintf(&spec, "+refs/heads/*:refs/heads/snap/%s/*", clone) < 0) {
-		spec = NULL;
+	spec = text_format("+refs/heads/*:refs/heads/snap/%s/*", clone);
+	if (!spec)
 		return err_nomem(err);
-	}
-	if (asprintf(&head, "+HEAD:refs/heads/snap/%s/%s", clone, detached) < 0) {
-		head = NULL;
+	head = text_format("+HEAD:refs/heads/snap/%s/%s", clone, detached);
+	if (!head)
 		return err_nomem(err);
-	}
 	words[ARRAY_LEN(words) - 3] = spec;
 	words[ARRAY_LEN(words) - 2] = *detached != '\0' ? head : NULL;
 	return run(git_dir, &(struct call){ .words = words, .in = -1, .out = -1, .bundle = bundle },

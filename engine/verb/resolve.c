@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/fdio.h"
+#include "base/text.h"
 #include "engine/ask/ask-i.h"
 #include "engine/find/engine-i.h"
 #include "engine/find/resolve-set-i.h"
@@ -63,10 +64,9 @@ static int give_file(struct engine *e, const char *path, struct given *g, struct
 
 	if (from < 0)
 		return err_sys(err, "'%s'", path);
-	if (asprintf(&g->path, "%s/" CONTROL_DIR "/given-XXXXXX", e->store_path) < 0) {
-		g->path = NULL;
+	g->path = text_format("%s/" CONTROL_DIR "/given-XXXXXX", e->store_path);
+	if (!g->path)
 		return err_nomem(err);
-	}
 	to = mkostemp(g->path, O_CLOEXEC);
 	if (to < 0) {
 		int r = err_sys(err, "'%s'", g->path);

@@ -9,6 +9,7 @@
 #include "base/fdio.h"
 #include "base/path.h"
 #include "base/sys.h"
+#include "base/text.h"
 #include "base/vec.h"
 #include "engine/find/event-i.h"
 #include "engine/pipeline/pipeline-i.h"
@@ -131,8 +132,7 @@ static char *about(const struct engine_rule *r)
 	for (size_t i = 0; i < ARRAY_LEN(parts) && text; i++) {
 		if (!parts[i])
 			continue;
-		if (asprintf(&more, "%s %s", text, parts[i]) < 0)
-			more = NULL;
+		more = text_format("%s %s", text, parts[i]);
 		free(text);
 		text = more;
 	}

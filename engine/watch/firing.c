@@ -115,9 +115,7 @@ const char *engine_firing_state_name(enum engine_firing_state s)
 
 char *firing_asker(const char *rule)
 {
-	char *text;
-
-	return asprintf(&text, "watch:%s", rule) < 0 ? NULL : text;
+	return text_format("watch:%s", rule);
 }
 
 /* --- reading and writing ------------------------------------------------------------------- */
@@ -430,7 +428,5 @@ int engine_watch_call(struct engine *e, const char *name, const char *detail,
 
 char *firing_experiment(const struct engine_firing *f, uint64_t attempt)
 {
-	char *name;
-
-	return asprintf(&name, "w%.12s-%" PRIu64, f->id, attempt) < 0 ? NULL : name;
+	return text_format("w%.12s-%" PRIu64, f->id, attempt);
 }

@@ -12,6 +12,7 @@
 #include "base/log.h"
 #include "base/sha256.h"
 #include "base/sys.h"
+#include "base/text.h"
 #include "engine/watch/action-i.h"
 
 #define SIGNED_MAX ((size_t)4096) /* bytes at the end of what a run wrote */
@@ -224,10 +225,8 @@ static int show(const struct engine_firing *f, const struct news *n, struct err 
 	AUTO_FREE char *title = NULL, *body = NULL;
 	int r;
 
-	if (asprintf(&title, "%s: %s", f->rule, n->result) < 0)
-		title = NULL;
-	if (asprintf(&body, "%s%s%s", f->project, n->why ? "\n" : "", n->why ? n->why : "") < 0)
-		body = NULL;
+	title = text_format("%s: %s", f->rule, n->result);
+	body = text_format("%s%s%s", f->project, n->why ? "\n" : "", n->why ? n->why : "");
 	if (!title || !body)
 		return err_nomem(err);
 	{

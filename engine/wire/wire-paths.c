@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/text.h"
 #include "engine/api/clone.h"
 #include "engine/wire/wire-i.h"
 
@@ -18,8 +19,7 @@ static void set_paths(struct json j, const char *key, const void *member)
 		const struct engine_path *p = &paths->list[i];
 		AUTO_FREE char *text = NULL;
 
-		if (asprintf(&text, "%c%c%s", p->status, p->both ? '*' : ' ', p->path) < 0)
-			text = NULL;
+		text = text_format("%c%c%s", p->status, p->both ? '*' : ' ', p->path);
 		/* Without memory there will be none for the answer either. */
 		json_add_name(list, text ? text : "");
 	}

@@ -15,6 +15,7 @@
 #include "base/cleanup.h"
 #include "base/fdio.h"
 #include "base/path.h"
+#include "base/text.h"
 #include "snapshot/text/branch-i.h"
 
 struct move {
@@ -86,16 +87,15 @@ static int check_tip(const struct branch *b, struct err *err)
 /* Where there is a log of the branch, one line more.  The branch has moved, so a failure is no matter. */
 static void append_log(const struct branch *b, const char *commit, const char *why)
 {
-	AUTO_FREE char *path = NULL;
 	AUTO_CLOSE int fd = -1;
 	git_signature *who = NULL;
 	char line[1024];
 	int n, offset;
+	AUTO_FREE char *path =
+	    text_format("%slogs/%s", b->git->repository_commondir(b->repo), b->ref);
 
-	if (asprintf(&path, "%slogs/%s", b->git->repository_commondir(b->repo), b->ref) < 0) {
-		path = NULL;
+	if (!path)
 		return;
-	}
 	fd = open(path, O_WRONLY | O_APPEND | O_NOFOLLOW | O_CLOEXEC);
 	if (fd < 0)
 		return;
