@@ -38,3 +38,15 @@ bool promises_has_held(struct promises *p, const struct object_id *promise)
 	promises_give_back(p);
 	return has;
 }
+
+void promising_drop_held(struct promising *c, struct promise **list, size_t n)
+{
+	struct holding *h = promises_borrow(c->all);
+
+	for (size_t i = 0; i < n; i++) {
+		if (h)
+			holding_drop(h, &list[i]->what.id);
+		promising_drop_stash(c, list[i]);
+	}
+	promises_give_back(c->all);
+}

@@ -137,18 +137,6 @@ void promising_hold(struct promising *c)
 	promises_give_back(c->all);
 }
 
-void promising_drop_held(struct promising *c, struct promise **list, size_t n)
-{
-	struct holding *h = promises_borrow(c->all);
-
-	for (size_t i = 0; i < n; i++) {
-		if (h)
-			holding_drop(h, &list[i]->what.id);
-		promising_drop_stash(c, list[i]);
-	}
-	promises_give_back(c->all);
-}
-
 /* lock held; whatever is promised now stands in an index */
 static bool all_indexed(const struct promises *p)
 {

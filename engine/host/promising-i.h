@@ -161,12 +161,12 @@ void promises_give_back(struct promises *p);
 /* A descriptor of the file that is held for a promise, the caller's own; -ENOENT. */
 NODISCARD int promises_open_held(struct promises *p, const struct object_id *promise);
 bool promises_has_held(struct promises *p, const struct object_id *promise);
+void promising_drop_held(struct promising *c, struct promise **list, size_t n); /* they are saved */
 
 /* --- promises-hold.c --- */
 
 /* Note which are held; after a restart nothing is, and what is still as promised is held again. */
 void promising_hold(struct promising *c);
-void promising_drop_held(struct promising *c, struct promise **list, size_t n); /* they are saved */
 /* Let go what walks that failed have left, once every capture has its index. */
 void promises_drop_unpromised(struct promises *p);
 void promises_hold_no_more(struct promises *p,
