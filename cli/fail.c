@@ -11,7 +11,7 @@
 #include "base/log.h"
 #include "base/sys.h"
 #include "base/utf8.h"
-#include "cli/main/globals.h"
+#include "cli/globals.h"
 
 struct kind {
 	int code;

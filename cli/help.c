@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/typo.h"
-#include "cli/main/globals.h"
+#include "cli/globals.h"
 #include "cli/out.h"
 #include "cli/topics.h"
 

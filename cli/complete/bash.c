@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "cli/complete/complete.h"
+#include "cli/globals.h"
 #include "cli/help.h"
-#include "cli/main/globals.h"
 
 static void print_kind(FILE *out, const struct complete_slot *slot)
 {

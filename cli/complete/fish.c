@@ -1,8 +1,8 @@
 #include <string.h>
 
 #include "cli/complete/complete.h"
+#include "cli/globals.h"
 #include "cli/help.h"
-#include "cli/main/globals.h"
 
 static void print_quoted(FILE *out, const char *text)
 {

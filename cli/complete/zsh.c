@@ -1,8 +1,8 @@
 #include <string.h>
 
 #include "cli/complete/complete.h"
+#include "cli/globals.h"
 #include "cli/help.h"
-#include "cli/main/globals.h"
 
 /* In single quotes; `marked` is what _arguments or _describe would take for its own. */
 static void print_text(FILE *out, const char *text, const char *marked)

@@ -14,8 +14,8 @@
 
 #include "base/log.h"
 #include "cli/fail.h"
+#include "cli/globals.h"
 #include "cli/help.h"
-#include "cli/main/globals.h"
 #include "cli/moved.h"
 #include "cli/progress.h"
 #include "engine/api/remote.h"

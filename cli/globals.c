@@ -1,4 +1,4 @@
-#include "cli/main/globals.h"
+#include "cli/globals.h"
 
 const struct opt global_opts[] = {
 	OPT_STR('C', NULL, "DIR", struct global_args, dir, "work as if started in DIR"),
