@@ -87,12 +87,13 @@ KNOWN = {
 }
 
 # (file, file): a call back that closes a circle between two files of one folder, and why it is so all
-# the same.  The list may only become shorter: any other circle is refused.
+# the same.  The list may only become shorter: any other circle is refused.  What is left is one
+# recursion: an arm of an experiment may hold an experiment, which has arms.
 BACK = {
     ("engine/experiment/arm.c", "engine/experiment/inner.c"): "an arm may hold an experiment",
-    ("engine/experiment/file-arms.c", "engine/experiment/file-read.c"): "words for a mistake in the file",
-    ("engine/experiment/inner.c", "engine/experiment/schedule.c"): "stops its arms as any others",
-    ("engine/experiment/inner.c", "engine/experiment/work.c"): "goes on with its arms as with any others",
+    ("engine/experiment/file-arms.c", "engine/experiment/file-read.c"): "an arm of a file may hold a plan",
+    ("engine/experiment/inner.c", "engine/experiment/schedule.c"): "arms inside are stopped as any others",
+    ("engine/experiment/inner.c", "engine/experiment/work.c"): "arms inside go on as any others",
 }
 
 # A folder that includes engine/api calls what is defined anywhere in the engine.
