@@ -427,8 +427,9 @@ def rules_that_cannot_be_understood_are_said_with_their_place(w: World):
     w.snap("watch", "fire").ends(2)
     w.snap("watch", "tea").ends(2)
     (w.home / ".config" / "snapcow" / "watch.yaml").unlink()
-    said = w.snap("watch", "start").ends(4)
-    assert b"there are no rules" in said.err
+    for act in (["start"], ["pause", "a"]):
+        said = w.snap("watch", *act).ends(4)
+        assert b"there are no rules" in said.err, said.err
 
 
 @test
