@@ -91,15 +91,17 @@ def do(shell, command, wanted, vary):
         time.sleep(0.1)
 
 
-def type_page(w, name, top, section=None, least=31, vary=()):
+def type_page(w, name, top, section=None, least=31, vary=(), instead=()):
     """Type every command of docs/guide/NAME.md, or of one section, which has at least so many; `top` is the
-    directory that the page says to remove in the end."""
+    directory that the page says to remove in the end.  `instead` has words of the page and what stands for them."""
     page, here = GUIDE / f"{name}.md", str(w.top / name)
     shell = Shell(w.env, w.top)
     shell.type(f"snap() {{ '{SNAP}' \"$@\"; }}; export HOME='{w.home}'")
     shell.type("git config --global user.name Somebody; git config --global user.email somebody@example.org; "
                "git config --global init.defaultBranch main; git config --global log.decorate short")
     text = page.read_text().replace(top, here)
+    for word, other in instead:
+        text = text.replace(word, other)
     found = steps(section_of(text, section) if section else text)
     assert len(found) >= least, len(found)
     try:
