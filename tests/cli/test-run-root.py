@@ -131,6 +131,7 @@ if pid == 0:
     os.chroot("/z/jail"); os.chdir("/"); os.chown("/in", 11, 12); os._exit(0)
 assert os.waitpid(pid, 0)[1] == 0
 fails(1, os.setxattr, "a", "security.snapcow.owner", b"0:0")  # the run itself may not
+assert os.getxattr("a", "security.snapcow.owner") == b"3:2"  # and may look
 fails(1, os.setxattr, "/z", "security.snapcow.node", b"259:null")
 print("fine")
 """
