@@ -211,22 +211,30 @@ int sys_open_place(const char *path, const struct sys_place *place)
 	return r;
 }
 
+/* Of the longest names, 10 with attributes come in an answer of FUSE of 4 KiB: with less, it is the last. */
+#define MANY_NAMES 8
+
 int sys_each_name(int fd, sys_name_fn fn, void *ctx)
 {
 	char names[32 << 10] __attribute__((aligned(8)));
+	/* FUSE takes memory for as much as there is room for, and few directories need more than this. */
+	size_t room = 4 << 10;
 	ssize_t n;
 	int r = 0;
 
-	while (r == 0 && (n = getdents64(fd, names, sizeof(names))) != 0) {
+	while (r == 0 && (n = getdents64(fd, names, room)) != 0) {
+		size_t count = 0;
+
 		if (n < 0)
 			return -errno;
-		for (ssize_t at = 0; at < n && r == 0;) {
+		for (ssize_t at = 0; at < n && r == 0; count++) {
 			const struct dirent64 *e = (const void *)(names + at);
 
 			at += e->d_reclen;
 			if (strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0)
 				r = fn(e->d_name, e->d_type, ctx);
 		}
+		room = count < MANY_NAMES ? 4 << 10 : sizeof(names);
 	}
 	return r;
 }

@@ -14,6 +14,7 @@
 #include "engine/api/walker.h"
 
 #include <dirent.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -35,7 +36,8 @@
 #define MEMORY_SHARE 8                     /* and at most this fraction of free memory */
 #define LOOK_EVERY   32                    /* names between two looks at the load */
 #define PAUSE_NS     20000000
-#define ASK_EVERY    64 /* names; an answer to a listing has some 200 in 32 KiB */
+#define ASK_EVERY    64 /* names of a directory; an answer to a listing has some 200 in 32 KiB, */
+#define ASK_FIRST    7  /* and the first at least 8, if others follow (sys_each_name()) */
 
 struct walk {
 	char **dirs; /* owned, like each path; still to be read */
@@ -59,11 +61,6 @@ static bool push(struct walk *w, const char *dir, const char *name)
 		return false;
 	w->dirs[w->n++] = path;
 	return true;
-}
-
-static bool is_dots(const char *name)
-{
-	return strcmp(name, ".") == 0 || strcmp(name, "..") == 0;
 }
 
 /* Wait while more is runnable than there are processors. */
@@ -92,56 +89,52 @@ static bool read_file(struct walk *w, int dir, const char *name, const struct st
 	return true;
 }
 
-static bool is_asked_for(const struct walk *w, const struct dirent *e)
+struct reading {
+	struct walk *w;
+	int dir;
+	const char *path;
+	unsigned n; /* names so far */
+};
+
+static bool is_asked_for(const struct reading *rd, unsigned char type)
 {
-	return w->ahead || w->again || e->d_type == DT_UNKNOWN || w->entries % ASK_EVERY == 0;
+	return rd->w->ahead || rd->w->again || type == DT_UNKNOWN || rd->n % ASK_EVERY == ASK_FIRST;
 }
 
-/* False: going on is pointless. */
-static bool read_name(struct walk *w, int dir, const struct dirent *e, const char *path)
+/* Other than 0: going on is pointless. */
+static int read_name(const char *name, unsigned char type, void *ctx)
 {
-	struct stat st = { .st_mode = DTTOIF(e->d_type) };
+	struct reading *rd = ctx;
+	struct walk *w = rd->w;
+	struct stat st = { .st_mode = DTTOIF(type) };
 
-	if (is_asked_for(w, e) && fstatat(dir, e->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0)
-		return false;
+	if (w->load_fd >= 0 && w->entries % LOOK_EVERY == 0)
+		let_others_go_first(w);
+	if (++w->entries > ENTRIES_MAX)
+		return -E2BIG;
+	if (is_asked_for(rd, type) && fstatat(rd->dir, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+		return -errno;
+	rd->n++;
 	if (S_ISDIR(st.st_mode))
-		return push(w, path, e->d_name);
-	return !w->ahead || read_file(w, dir, e->d_name, &st);
+		return push(w, rd->path, name) ? 0 : -ENOMEM;
+	return !w->ahead || read_file(w, rd->dir, name, &st) ? 0 : -EDQUOT;
 }
 
-/* Likewise. */
-static bool read_names(struct walk *w, DIR *dir, const char *path)
-{
-	const struct dirent *e;
-	struct stat st;
-
-	while ((e = readdir(dir))) {
-		if (is_dots(e->d_name))
-			continue;
-		if (w->load_fd >= 0 && w->entries % LOOK_EVERY == 0)
-			let_others_go_first(w);
-		if (++w->entries > ENTRIES_MAX || !read_name(w, dirfd(dir), e, path))
-			return false;
-	}
-	if (w->ahead)
-		return true;
-	IGNORE_RESULT(fstatat(dirfd(dir), ".gitignore", &st, AT_SYMLINK_NOFOLLOW),
-		      "mostly there is none");
-	/* Listing changed its access time, so ask for its attributes again, and then for its ACL. */
-	return fstat(dirfd(dir), &st) == 0 && faccessat(dirfd(dir), ".", R_OK | X_OK, 0) == 0;
-}
-
+/* False: likewise. */
 static bool read_dir(struct walk *w, const char *path)
 {
-	const int fd = openat(WALKER_FD, path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
-	bool more;
+	AUTO_CLOSE int dir =
+	    openat(WALKER_FD, path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	struct reading rd = { .w = w, .dir = dir, .path = path };
+	struct stat st;
 
-	if (!dir)
+	if (dir < 0 || sys_each_name(dir, read_name, &rd) != 0)
 		return false;
-	more = read_names(w, dir, path);
-	closedir(dir);
-	return more;
+	if (w->ahead)
+		return true;
+	IGNORE_RESULT(fstatat(dir, ".gitignore", &st, AT_SYMLINK_NOFOLLOW), "mostly there is none");
+	/* Listing changed its access time, so ask for its attributes again, and then for its ACL. */
+	return fstat(dir, &st) == 0 && faccessat(dir, ".", R_OK | X_OK, 0) == 0;
 }
 
 static bool walk(struct walk *w)
