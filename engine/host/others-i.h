@@ -22,5 +22,8 @@ struct others {
 /* A warm clone that was asked so much is somebody's now, or gone. */
 void others_left(struct others *o, uint64_t requests);
 
+/* How many of `total` requests were neither asked of those `ours` nor before. */
+uint64_t others_count(const struct others *o, uint64_t total, uint64_t ours);
+
 /* `total` requests were answered so far, `ours` of them on those that are warm clones now. */
 bool others_at_work(struct others *o, uint64_t total, uint64_t ours, uint64_t now);

@@ -5,11 +5,17 @@ void others_left(struct others *o, uint64_t requests)
 	o->left += requests;
 }
 
-bool others_at_work(struct others *o, uint64_t total, uint64_t ours, uint64_t now)
+uint64_t others_count(const struct others *o, uint64_t total, uint64_t ours)
 {
 	const uint64_t own = ours + o->left;
+
 	/* The two are counted one after the other, so they may differ by a few. */
-	const uint64_t theirs = total > own ? total - own : 0;
+	return total > own ? total - own : 0;
+}
+
+bool others_at_work(struct others *o, uint64_t total, uint64_t ours, uint64_t now)
+{
+	const uint64_t theirs = others_count(o, total, ours);
 
 	if (now - o->at < OTHERS_LOOK_MS)
 		return o->busy;

@@ -2,11 +2,10 @@
  * One thread makes warm clones, has them walked and gives them up.  For somebody who announced to need
  * several, two are walked at once: one walk keeps about one processor busy.
  */
-#include "engine/host/warm-clone-i.h"
+#include "engine/host/warm-spares-i.h"
 
 #include <assert.h>
 #include <errno.h>
-#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -15,54 +14,17 @@
 #include "base/log.h"
 #include "base/sys.h"
 #include "cowfs/fuse/meter.h"
-#include "engine/host/habit-i.h"
 #include "engine/host/host-i.h"
-#include "engine/host/others-i.h"
-#include "engine/host/walkers-i.h"
 
 #define KEEP_MS     600000 /* a warm clone that nobody takes */
 #define EXTRA_MS    120000 /* those beyond the first, which somebody announced to need */
-#define SPARES_MAX  32
-#define QUIET_MS    200   /* cowfsd must have been quiet for so long: */
-#define QUIET_SHARE 10    /* busy for less than this fraction of it, */
-#define PATIENCE_MS 10000 /* unless this much time has passed */
-
-struct spare {
-	struct layer *layer; /* owned, with `mount` */
-	struct mount *mount;
-	unsigned walks; /* completed ones: the first reads names, the second small files */
-	bool begun;     /* the first has been, so the kernel knows some names at least */
-	bool due;       /* the next one is to come */
-	bool cut;       /* its walker was ended early, so cowfsd must be quiet first */
-	uint64_t made;  /* engine_clock_ms() */
-};
-
-struct warm_clone {
-	struct host *host;
-
-	pthread_mutex_t lock; /* guards what follows; no other lock is taken while it is held */
-	pthread_cond_t changed;
-	pthread_t thread;
-	bool started, ending;
-	bool hopeless; /* warm clones do not work here */
-	struct warm_clone_wish wish;
-	size_t announced; /* of those that are wished for: somebody needs so many now */
-	struct habit habit;
-
-	struct spare spares[SPARES_MAX]; /* all of one root, oldest first */
-	size_t n;
-	struct object_id root;
-	struct catalog_id snapshot;
-	struct walkers walkers; /* each in the spare that has this layer */
-	struct others others;
-	unsigned rests; /* callers that must not be disturbed */
-	uint64_t asked; /* engine_clock_ms() when somebody last wanted or took one */
-	uint64_t taken;
-};
+#define QUIET_MS    200    /* cowfsd must have been quiet for so long: */
+#define QUIET_SHARE 10     /* busy for less than this fraction of it, */
+#define PATIENCE_MS 10000  /* unless this much time has passed */
 
 /* --- the spares (lock held) --------------------------------------------------------------- */
 
-static bool is_stale(const struct warm_clone *s)
+bool warm_is_stale(const struct warm_clone *s)
 {
 	return s->n > 0 && !object_id_equal(&s->root, &s->wish.root);
 }
@@ -72,7 +34,7 @@ static bool is_short(const struct warm_clone *s)
 {
 	size_t n = 0;
 
-	for (size_t i = 0; !is_stale(s) && i < s->n; i++)
+	for (size_t i = 0; !warm_is_stale(s) && i < s->n; i++)
 		n += !mount_ended(s->spares[i].mount);
 	return s->wish.count > n;
 }
@@ -93,7 +55,7 @@ static struct spare *find_layer(struct warm_clone *s, const void *layer)
 /* The first of which so many walks are done and the next is due. */
 static struct spare *find_due(struct warm_clone *s, unsigned walks)
 {
-	for (size_t i = 0; !is_stale(s) && i < s->n; i++) {
+	for (size_t i = 0; !warm_is_stale(s) && i < s->n; i++) {
 		struct spare *one = &s->spares[i];
 
 		if (one->due && one->walks == walks && !is_walked(s, one))
@@ -167,13 +129,29 @@ static void begin_walk(struct warm_clone *s, struct spare *one)
 		one->due = false; /* then it is as warm as it was */
 }
 
-static bool is_others_turn(struct warm_clone *s)
+static uint64_t requests_of_all(const struct warm_clone *s)
 {
 	uint64_t ours = 0;
 
 	for (size_t i = 0; i < s->n; i++)
 		ours += requests_of(&s->spares[i]);
-	return others_at_work(&s->others, meter_total(), ours, engine_clock_ms());
+	return ours;
+}
+
+static bool is_others_turn(struct warm_clone *s)
+{
+	return others_at_work(&s->others, meter_total(), requests_of_all(s), engine_clock_ms());
+}
+
+/* How much programs in clones have asked so far. */
+static uint64_t requests_of_others(const struct warm_clone *s)
+{
+	return others_count(&s->others, meter_total(), requests_of_all(s));
+}
+
+static bool is_held(const struct warm_clone *s)
+{
+	return takers_hold(&s->takers, engine_clock_ms());
 }
 
 /* Whoever announced a need waits for it; else one at a time disturbs least.  lock held */
@@ -200,7 +178,7 @@ static void drop(struct warm_clone *s, struct spare *which)
 static struct spare *find_useless(struct warm_clone *s)
 {
 	for (size_t i = s->n; i-- > 0;)
-		if (is_stale(s) || mount_ended(s->spares[i].mount))
+		if (warm_is_stale(s) || mount_ended(s->spares[i].mount))
 			return &s->spares[i];
 	return NULL;
 }
@@ -281,10 +259,10 @@ static void wait_for_quiet(struct warm_clone *s)
 	do {
 		used = cpu_ms();
 		until = engine_clock_ms() + QUIET_MS;
-		while (!s->ending && wait_until(s, until))
+		while (!s->ending && s->takers.waiting == 0 && wait_until(s, until))
 			continue;
 		used = cpu_ms() - used;
-	} while (!s->ending &&
+	} while (!s->ending && s->takers.waiting == 0 &&
 		 (s->rests > 0 || (used * QUIET_SHARE >= QUIET_MS && until < patience)));
 }
 
@@ -333,16 +311,19 @@ static void *warm_clone_run(void *arg)
 	while (!s->ending) {
 		const bool second = walkers_count(&s->walkers) > 0;
 		const bool idle = !find_due(s, 0) && !is_short(s);
+		const bool held = is_held(s);
 
 		if (!may_walk(s) || (idle && (second || s->n == 0)))
 			pthread_cond_wait(&s->changed, &s->lock);
 		/* To one at work in a cold clone, two walkers would be too much. */
 		else if (second && is_others_turn(s))
 			wait_until(s, engine_clock_ms() + OTHERS_LOOK_MS);
-		else if (find_due(s, 0))
+		else if (!held && find_due(s, 0))
 			walk(s, 0);
-		else if (is_short(s))
+		else if (is_short(s) && (!held || s->n < s->announced))
 			make_another(s);
+		else if (held)
+			wait_until(s, s->takers.at + TAKERS_MS);
 		else if (find_due(s, 1))
 			walk(s, 1);
 		else
@@ -406,14 +387,21 @@ static void start_thread(struct warm_clone *s)
 		s->started = true;
 }
 
+/* Others that were announced follow: none is walked through beside them.  lock held */
+static void note_taken(struct warm_clone *s)
+{
+	takers_took(&s->takers, requests_of_others(s), engine_clock_ms());
+	end_walks(s, true);
+}
+
 /* The names of another are wanted sooner than what is in the files of one.  lock held */
 static void end_vain_walks(struct warm_clone *s)
 {
 	for (size_t i = 0; i < s->n; i++) {
 		struct spare *one = &s->spares[i];
 
-		if (is_stale(s) || mount_ended(one->mount) || (is_short(s) && one->walks > 0))
-			end_walk(s, one, !is_stale(s));
+		if (warm_is_stale(s) || mount_ended(one->mount) || (is_short(s) && one->walks > 0))
+			end_walk(s, one, !warm_is_stale(s));
 	}
 }
 
@@ -425,8 +413,10 @@ static void want(struct warm_clone *s, const struct snapshot *base, size_t count
 					    warm_clone_cost(base->files), sys_available_memory());
 
 	count = count > SPARES_MAX ? SPARES_MAX : count;
-	if (!same)
+	if (!same) {
 		s->announced = 0;
+		s->takers.asked = false;
+	}
 	if (count > 1 && count > s->announced)
 		s->announced = count;
 	count = count > likely ? count : likely;
@@ -450,6 +440,10 @@ void warm_clone_follow(struct warm_clone *s, const struct snapshot *base, size_t
 	habit_note(&s->habit, &base->project, made, engine_clock_ms());
 	if (!s->ending && !s->hopeless)
 		want(s, base, count);
+	if (count > 1 && made == 0)
+		s->takers.asked = true;
+	else if (count > 1)
+		note_taken(s);
 	pthread_mutex_unlock(&s->lock);
 }
 
@@ -500,6 +494,23 @@ static struct spare *find_best(struct warm_clone *s, const struct object_id *roo
 	return best;
 }
 
+/* A look at a cold one would take longer than a walk and a look.  lock held, but while it waits */
+static void await_walk(struct warm_clone *s, const struct object_id *root)
+{
+	const uint64_t now = engine_clock_ms(), until = now + TAKERS_WAIT_MS;
+	const struct spare *best;
+
+	takers_learn(&s->takers, requests_of_others(s), s->wish.files, now);
+	if (!takers_are_patient(&s->takers, now))
+		return;
+	s->takers.waiting++;
+	pthread_cond_broadcast(&s->changed);
+	while ((best = find_best(s, root)) && best->walks == 0 && best->due && s->rests == 0 &&
+	       wait_until(s, until))
+		continue;
+	s->takers.waiting--;
+}
+
 /* lock held, but while it waits for a walker */
 static bool take_layer(struct warm_clone *s, const struct object_id *root, struct layer **ret_layer,
 		       struct mount **ret_mount)
@@ -517,9 +528,11 @@ static bool take_layer(struct warm_clone *s, const struct object_id *root, struc
 	*ret_mount = one.mount;
 	if (s->wish.count > 0 && object_id_equal(&s->root, &s->wish.root))
 		s->wish.count--;
-	if (s->announced > 0)
-		s->announced--;
 	s->asked = engine_clock_ms();
+	if (s->announced > 0) {
+		s->takers.asked &= --s->announced > 0;
+		note_taken(s);
+	}
 	return true;
 }
 
@@ -529,6 +542,8 @@ bool warm_clone_take(struct warm_clone *s, const struct object_id *root, struct 
 	bool found;
 
 	pthread_mutex_lock(&s->lock);
+	if (s->announced > 0 && object_id_equal(&s->root, root))
+		await_walk(s, root);
 	found = take_layer(s, root, ret_layer, ret_mount);
 	if (found)
 		s->taken++;
@@ -561,27 +576,4 @@ void warm_clone_let_go(struct warm_clone *s)
 		if (found)
 			warm_clone_drop(layer, mount);
 	} while (found);
-}
-
-static enum warm_clone_state state_of(const struct spare *one)
-{
-	if (one->walks == 0)
-		return one->due ? WARM_CLONE_WARMING : WARM_CLONE_READY;
-	return one->walks == 1 ? WARM_CLONE_READY : WARM_CLONE_WARM;
-}
-
-void warm_clone_news(struct warm_clone *s, struct warm_clone_news *ret)
-{
-	*ret = (struct warm_clone_news){ .state = WARM_CLONE_NONE };
-	pthread_mutex_lock(&s->lock);
-	for (size_t i = 0; !is_stale(s) && i < s->n; i++) {
-		const enum warm_clone_state state = state_of(&s->spares[i]);
-
-		if (mount_ended(s->spares[i].mount))
-			continue;
-		ret->state = state > ret->state ? state : ret->state;
-		ret->ready += state >= WARM_CLONE_READY;
-	}
-	ret->taken = s->taken;
-	pthread_mutex_unlock(&s->lock);
 }

@@ -1,0 +1,40 @@
+/*
+ * takers-i.h - programs that take the warm clones that somebody announced to need, one after the other.
+ *
+ * Whoever takes one is about to use it, and a walk through another one beside that would slow it down.  So
+ * while clones are being taken nobody walks, unless a taker waits for that.  It waits if warm clones were
+ * asked for in so many words, or once a taker has looked at most names in a clone that was not warm: to have
+ * a clone walked through and to look at it then is faster than to look at a cold one.
+ *
+ * Pure, like others-i.h: the caller counts and says what time it is, and locks.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define TAKERS_MS       3000  /* after one was taken, it is probably looked at */
+#define TAKERS_LEARN_MS 60000 /* after that, what programs ask says nothing of who took one */
+#define TAKERS_WAIT_MS  1500  /* a walk through 80,000 names takes a third of that */
+#define TAKERS_KEEP_MS  600000
+
+struct takers {
+	uint64_t at;       /* ms: when the last one was taken; 0: none was */
+	uint64_t requests; /* of programs in clones, up to then */
+	uint64_t thorough; /* ms: until then, whoever takes one is expected to look at most names */
+	bool asked;        /* for warm ones, before they came */
+	unsigned waiting;
+};
+
+/* One is being taken, of so many files; programs in clones have made so many requests so far. */
+void takers_learn(struct takers *t, uint64_t requests, uint64_t files, uint64_t now);
+
+/* One was taken. */
+void takers_took(struct takers *t, uint64_t requests, uint64_t now);
+
+/* Is whoever takes one to wait until it is walked through? */
+bool takers_are_patient(const struct takers *t, uint64_t now);
+
+/* Must nobody walk now? */
+bool takers_hold(const struct takers *t, uint64_t now);
