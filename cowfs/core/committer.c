@@ -116,11 +116,13 @@ static void make_room(struct layers *ls)
 
 static void commit_layer(struct layer *l)
 {
+	const uint64_t begun = traffic_work_now();
 	struct err err = { 0 };
 
 	if (persist_aside(l, &err) < 0)
 		log_warn("clone '%s' cannot be persisted: %s, trying again", layer_name(l),
 			 err.msg);
+	traffic_worked(l, begun);
 }
 
 /* lock held, but while it works */

@@ -122,6 +122,7 @@ struct putting {
 	struct frozen_entry **bodies; /* owned; entries with bytes or attributes to put */
 	size_t n_bodies;
 	size_t from; /* what is put now begins there, in its list */
+	crew_fn put; /* one of it */
 };
 
 static void putting_done(struct putting *p)
@@ -137,19 +138,32 @@ static bool is_waited(const struct putting *p)
 	return p->waited || l->waiting > 0 || layers_pressed(l->all);
 }
 
+/* The caller's time is counted by whoever calls; nobody else sees that of the other threads. */
+static int put_at(unsigned member, size_t i, void *ctx, struct err *err)
+{
+	const struct putting *p = ctx;
+	const uint64_t begun = member > 0 ? traffic_work_now() : 0;
+	int r = p->put(member, i, ctx, err);
+
+	if (member > 0)
+		traffic_worked(p->f->l, begun);
+	return r;
+}
+
 /* Those of a list from `from` up to `end`. */
 static int each(struct putting *p, size_t from, size_t end, crew_fn fn, struct err *err)
 {
 	size_t n;
 	int r = 0;
 
+	p->put = fn;
 	for (p->from = from; p->from < end && r >= 0; p->from += n) {
 		const bool waited = is_waited(p);
 
 		n = end - p->from;
 		if (!waited && n > LOOK_EACH)
 			n = LOOK_EACH;
-		r = crew_each(waited ? crew_size(n) : 1, n, fn, p, err);
+		r = crew_each(waited ? crew_size(n) : 1, n, put_at, p, err);
 	}
 	return r;
 }

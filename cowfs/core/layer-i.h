@@ -147,7 +147,7 @@ struct layer {
 	bool whole_only;         /* a persist begins: no further one may come */
 
 	struct {
-		_Atomic uint64_t requests, read, written, waiting, rests;
+		_Atomic uint64_t requests, read, written, waiting, rests, work;
 	} traffic; /* (traffic.c) */
 
 	struct layer *next;  /* guarded by all->lock, as what follows */
@@ -536,3 +536,7 @@ void freeze_settle(struct layer *l, struct frozen *f, bool stored);
 /* traffic.c: bytes that were read from it and written to it. */
 void traffic_read(struct layer *l, uint64_t bytes);
 void traffic_written(struct layer *l, uint64_t bytes);
+
+/* And what traffic_work() (traffic.h) counts: processor time of this thread, from `begun` to now. */
+uint64_t traffic_work_now(void);
+void traffic_worked(struct layer *l, uint64_t begun);

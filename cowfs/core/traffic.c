@@ -1,5 +1,6 @@
 #include "cowfs/core/traffic.h"
 
+#include "base/clock.h"
 #include "cowfs/core/layers-i.h"
 
 static void add(_Atomic uint64_t *to, uint64_t n)
@@ -40,6 +41,21 @@ void traffic_waits_no_more(struct layer *l)
 void traffic_rested(struct layer *l)
 {
 	add(&l->traffic.rests, 1);
+}
+
+uint64_t traffic_work_now(void)
+{
+	return clock_ns(CLOCK_THREAD_CPUTIME_ID);
+}
+
+void traffic_worked(struct layer *l, uint64_t begun)
+{
+	add(&l->traffic.work, traffic_work_now() - begun);
+}
+
+_Atomic uint64_t *traffic_work(struct layer *l)
+{
+	return &l->traffic.work;
 }
 
 int traffic_each(struct layers *ls, traffic_fn fn, void *ctx)

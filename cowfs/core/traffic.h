@@ -19,6 +19,13 @@ void traffic_waits(struct layer *l);
 void traffic_waits_no_more(struct layer *l);
 void traffic_rested(struct layer *l);
 
+/*
+ * Nanoseconds of processor time that went into storing its changes and that no caller sees as its
+ * own: the committer's, and that of threads that help to store much at once.  Whoever makes somebody
+ * answer for it takes it from there.
+ */
+_Atomic uint64_t *traffic_work(struct layer *l);
+
 /* Of each open clone; `fn` must take no lock.  A negative answer ends it and is returned. */
 typedef int (*traffic_fn)(const char *clone, const struct traffic *t, void *ctx);
 NODISCARD int traffic_each(struct layers *ls, traffic_fn fn, void *ctx);

@@ -13,6 +13,7 @@
 
 #include "base/log.h"
 #include "base/sys.h"
+#include "cowfs/core/traffic.h"
 #include "cowfs/fuse/echo.h"
 #include "cowfs/fuse/mates.h"
 #include "cowfs/fuse/mount-i.h"
@@ -159,7 +160,7 @@ static int new_mount(struct mounts *ms, struct layer *l, const char *path, struc
 	m->tree = -1;
 	pthread_mutex_init(&m->lock, NULL);
 	thread_cond_init(&m->quiet);
-	pace_join(&ms->paces, &m->pace, l);
+	pace_join(&ms->paces, &m->pace, l, traffic_work(l));
 	m->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	if (m->wake < 0)
 		return err_sys(err, "making an eventfd");

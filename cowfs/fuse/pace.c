@@ -15,9 +15,9 @@ void paces_done(struct paces *all)
 	pthread_mutex_destroy(&all->lock);
 }
 
-void pace_join(struct paces *all, struct pace *p, const void *clone)
+void pace_join(struct paces *all, struct pace *p, const void *clone, _Atomic uint64_t *aside)
 {
-	*p = (struct pace){ .all = all, .clone = clone };
+	*p = (struct pace){ .all = all, .clone = clone, .aside = aside };
 	pthread_mutex_lock(&all->lock);
 	p->next = all->first;
 	if (p->next != NULL)
@@ -84,12 +84,13 @@ static unsigned clones_in_use(struct paces *all, uint64_t now)
 uint64_t pace_look(struct pace *p, uint64_t now, bool crowded)
 {
 	const uint64_t spent = atomic_load_explicit(&p->spent, memory_order_relaxed);
-	const uint64_t had = spent - p->counted, since = now - p->looked;
+	const uint64_t own = spent - p->counted, since = now - p->looked;
+	const uint64_t had = own + atomic_exchange_explicit(p->aside, 0, memory_order_relaxed);
 	uint64_t clones, part, rest;
 
 	p->counted = spent;
 	p->looked = now;
-	if (had >= PACE_HEAVY_NS)
+	if (own >= PACE_HEAVY_NS)
 		atomic_store_explicit(&p->asked, now, memory_order_relaxed);
 	clones = crowded ? clones_in_use(p->all, now) : 0;
 	if (clones < 2) {

@@ -43,6 +43,7 @@ void paces_done(struct paces *all); /* every mount has left */
 struct pace {
 	struct paces *all;          /* NULL: it has not joined */
 	const void *clone;          /* mounts of the same one are not each other's rivals */
+	_Atomic uint64_t *aside;    /* borrowed: spent for the clone, but not in a request */
 	struct pace *before, *next; /* guarded by all->lock */
 	_Atomic uint64_t spent;     /* processor time, of all threads that worked for it */
 	_Atomic uint64_t asked; /* when its last requests of some weight came, about; 0: never */
@@ -51,7 +52,11 @@ struct pace {
 	uint64_t debt;          /* what it has had beyond its part */
 };
 
-void pace_join(struct paces *all, struct pace *p, const void *clone);
+/*
+ * `aside` counts processor time that is spent for the clone, but in no request: what the first of its
+ * mounts to have a look finds there it takes, and it is that one's.
+ */
+void pace_join(struct paces *all, struct pace *p, const void *clone, _Atomic uint64_t *aside);
 void pace_leave(struct pace *p); /* one that has not joined is fine */
 
 /* Any thread: so much processor time went into its requests. */

@@ -10,6 +10,7 @@
 
 #include "base/crew.h"
 #include "cowfs/core/persist-i.h"
+#include "cowfs/core/traffic.h"
 #include "tests/lib/live.h"
 
 static const struct layer_call call = { .uid = 1000, .gid = 1000, .may_wait = true };
@@ -197,6 +198,33 @@ TEST(who_waits_has_all_processors_and_nobody_else_has)
 	live_persist(&v);
 	CHECK(n_puts > 0);
 	CHECK_EQ(n_of_others, 0);
+	live_close(&v);
+}
+
+TEST(processor_time_of_threads_that_help_is_charged_to_the_clone)
+{
+	struct live v;
+
+	open_many(&v, "freeze-charged");
+	make_dirs(&v);
+	make_many(&v, "text");
+	/* Whoever puts all of it alone knows what that took. */
+	root_of_aside(&v);
+	CHECK_EQ(*traffic_work(v.l), 0);
+	make_many(&v, "other text");
+	count_from_here();
+	root_of_look(&v);
+	CHECK(n_of_others == 0 || *traffic_work(v.l) > 0);
+	live_close(&v);
+}
+
+TEST(processor_time_of_the_committer_is_charged_to_the_clone)
+{
+	struct live v = { .options.persist_ms = 20 };
+
+	live_open(&v, "freeze-committer");
+	live_put(&v, "file", "text");
+	WAIT_FOR(*traffic_work(v.l) > 0);
 	live_close(&v);
 }
 

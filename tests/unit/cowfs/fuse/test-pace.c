@@ -9,7 +9,8 @@
 struct pair {
 	struct paces all;
 	struct pace greedy, modest;
-	char clones[2]; /* only their addresses count */
+	char clones[2];            /* only their addresses count */
+	_Atomic uint64_t aside[2]; /* spent for each of them, but in no request */
 	uint64_t now;
 };
 
@@ -23,9 +24,10 @@ static uint64_t ask(struct pace *p, uint64_t now)
 /* Both have just been asked for something. */
 static void begin(struct pair *p)
 {
+	p->aside[0] = p->aside[1] = 0;
 	paces_init(&p->all, 2);
-	pace_join(&p->all, &p->greedy, &p->clones[0]);
-	pace_join(&p->all, &p->modest, &p->clones[1]);
+	pace_join(&p->all, &p->greedy, &p->clones[0], &p->aside[0]);
+	pace_join(&p->all, &p->modest, &p->clones[1], &p->aside[1]);
 	p->now = START;
 	CHECK_EQ(ask(&p->modest, p->now), 0);
 	CHECK_EQ(ask(&p->greedy, p->now), 0);
@@ -75,6 +77,36 @@ TEST(its_part_and_a_little_more_is_free)
 	end(&p);
 }
 
+TEST(what_is_spent_for_a_clone_aside_is_its_own_too_and_once)
+{
+	struct pair p;
+	struct pace second;
+
+	begin(&p);
+	pace_join(&p.all, &second, &p.clones[0], &p.aside[0]);
+	p.aside[0] += 60 * MS;
+	p.now += 100 * MS;
+	CHECK_EQ(pace_look(&p.modest, p.now, true), 0);
+	CHECK_EQ(pace_look(&p.greedy, p.now, true), PACE_REST_NS);
+	CHECK_EQ(pace_look(&second, p.now, true), 0);
+	CHECK_EQ(p.aside[0], 0);
+	pace_leave(&second);
+	end(&p);
+}
+
+TEST(what_is_stored_of_one_that_is_asked_for_nothing_makes_it_no_rival)
+{
+	struct pair p;
+
+	begin(&p);
+	p.now += PACE_USED_NS;
+	p.aside[1] += 10 * MS;
+	CHECK_EQ(ask(&p.greedy, p.now), 0);
+	CHECK_EQ(pace_look(&p.modest, p.now, true), 0);
+	CHECK_EQ(look(&p, &p.greedy, 100, 90, true), 0);
+	end(&p);
+}
+
 TEST(the_other_one_does_not_rest)
 {
 	struct pair p;
@@ -116,9 +148,10 @@ TEST(one_that_asks_now_and_then_is_no_rival)
 {
 	struct pair p;
 
+	p.aside[0] = p.aside[1] = 0;
 	paces_init(&p.all, 2);
-	pace_join(&p.all, &p.greedy, &p.clones[0]);
-	pace_join(&p.all, &p.modest, &p.clones[1]);
+	pace_join(&p.all, &p.greedy, &p.clones[0], &p.aside[0]);
+	pace_join(&p.all, &p.modest, &p.clones[1], &p.aside[1]);
 	p.now = START;
 	for (int i = 0; i < 10; i++) {
 		pace_spend(&p.modest, PACE_HEAVY_NS / 10);
@@ -132,12 +165,13 @@ TEST(two_mounts_of_one_clone_are_no_rivals)
 {
 	struct paces all;
 	struct pace a, b, other;
+	_Atomic uint64_t aside[2] = { 0 };
 	char clones[2];
 
 	paces_init(&all, 2);
-	pace_join(&all, &a, &clones[0]);
-	pace_join(&all, &b, &clones[0]);
-	pace_join(&all, &other, &clones[1]);
+	pace_join(&all, &a, &clones[0], &aside[0]);
+	pace_join(&all, &b, &clones[0], &aside[0]);
+	pace_join(&all, &other, &clones[1], &aside[1]);
 	for (uint64_t now = START; now < START + 1000 * MS; now += 100 * MS) {
 		CHECK_EQ(pace_look(&b, now, true), 0);
 		pace_spend(&a, 100 * MS);
@@ -171,10 +205,11 @@ TEST(the_more_are_in_use_the_smaller_the_part)
 {
 	struct pair p;
 	struct pace third;
+	_Atomic uint64_t aside = 0;
 	char clone;
 
 	begin(&p);
-	pace_join(&p.all, &third, &clone);
+	pace_join(&p.all, &third, &clone, &aside);
 	CHECK_EQ(look(&p, &p.greedy, 100, 50, true), 0);
 	ask(&third, p.now);
 	/* A third of one processor is left of the half: 33 ms of 100. */
