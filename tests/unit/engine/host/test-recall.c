@@ -125,13 +125,17 @@ TEST(the_end_does_not_wait_for_a_walk_that_a_writer_waits_for)
 	struct lease_trial trial;
 	struct promises_walk walk = { 0 };
 	struct promises *all = NULL;
-	struct host host = { 0 };
+	struct host host = { .store = stock_open(test_path("full-store"), STORE_CREATE) };
+	AUTO_FREE char *dir = strdup(test_path("full-store"));
 	struct err err = { 0 };
 	int r, status = -1;
 	char path[512];
 	pid_t writer;
 	int fd;
 
+	store_set_limit(host.store, 1); /* no room for a copy, with which the writer would go on */
+	CHECK(dir != NULL);
+	host.dir = dir;
 	snprintf(path, sizeof(path), "%s", test_path("written"));
 	fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
 	CHECK(fd >= 0 && close(fd) == 0);
@@ -142,6 +146,7 @@ TEST(the_end_does_not_wait_for_a_walk_that_a_writer_waits_for)
 	r = promises_lease(all, fd, &trial);
 	if (r == -ENOTSUP) {
 		promises_free(all);
+		store_close(host.store);
 		close(fd);
 		TEST_SKIP("no leases on the file system of the test directory");
 	}
@@ -153,6 +158,7 @@ TEST(the_end_does_not_wait_for_a_walk_that_a_writer_waits_for)
 		_exit(open(path, O_WRONLY) >= 0 ? 0 : 1);
 	WAIT_FOR(fcntl(fd, F_GETLEASE) != F_RDLCK);
 	promises_free(all);
+	store_close(host.store);
 	CHECK_EQ(waitpid(writer, &status, 0), writer);
 	CHECK_EQ(status, 0);
 }
