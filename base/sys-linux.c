@@ -328,8 +328,9 @@ int sys_copy_range(int from, int to, off_t off, off_t len)
 		if (n < 0 && errno == EINTR)
 			n = 1;
 	}
+	/* Nothing more, and yet not all: the file ends before, or its file system cannot say. */
 	if (n >= 0)
-		return 0;
+		return in < off + len ? -ENOTSUP : 0;
 	if (errno == EXDEV || errno == EINVAL || errno == ENOSYS || errno == EPERM)
 		return -ENOTSUP;
 	return errno == EOPNOTSUPP ? -ENOTSUP : -errno;
