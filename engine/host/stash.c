@@ -20,6 +20,7 @@
 #define PART       4 /* a copy takes at most this fraction of what is free */
 #define BOOT_SIZE  64
 #define COPY_STEP  ((size_t)1 << 20)
+#define COPY_LOOK  ((off_t)256 << 20)        /* between two looks whether the writer still waits */
 #define PROMISE_AT (2 * CATALOG_ID_SIZE + 1) /* in a name: CAPTURE-PROMISE, in hex */
 #define NAME_SIZE  (PROMISE_AT + OBJECT_HEX_SIZE)
 
@@ -102,7 +103,7 @@ static int copy_by_hand(int from, int to, off_t at, off_t end)
 	return r;
 }
 
-/* The data alone: holes stay holes. */
+/* The data alone: holes stay holes.  Without the lease it is in vain, and others wait for this thread. */
 static int copy_data(int from, int to, off_t size)
 {
 	off_t at = 0, end;
@@ -116,10 +117,13 @@ static int copy_data(int from, int to, off_t size)
 		if (end < 0)
 			return -errno;
 		end = end < size ? end : size;
+		end = end - at < COPY_LOOK ? end : at + COPY_LOOK;
 		r = sys_copy_range(from, to, at, end - at);
 		if (r == -ENOTSUP)
 			r = copy_by_hand(from, to, at, end);
 		at = end;
+		if (r == 0 && at < size && lease_held(from) != 1)
+			r = -ESTALE;
 	}
 	return r;
 }
