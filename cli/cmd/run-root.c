@@ -78,15 +78,17 @@ static int read_users(const struct invocation *inv, const struct engine_run_opti
 	return path ? fdio_read_file(AT_FDCWD, path, PASSWD_MAX, ret, err) : err_nomem(err);
 }
 
-/* Its numbers in a line of the list, "NAME:x:UID:GID:..."; false: there is none. */
+/* Its numbers in a line of the list, "NAME:x:UID:GID:..." with anything for x; false: there is none. */
 static bool find_user(const char *text, const char *name, unsigned int *uid, unsigned int *gid)
 {
 	const size_t len = strlen(name);
 
 	for (const char *line = text; line; line = strchr(line, '\n')) {
 		line += *line == '\n';
-		if (strncmp(line, name, len) == 0 && line[len] == ':' &&
-		    sscanf(line + len, ":%*[^:\n]:%u:%u:", uid, gid) == 2)
+		if (strncmp(line, name, len) != 0 || line[len] != ':')
+			continue;
+		line += len + 1 + strcspn(line + len + 1, ":\n");
+		if (sscanf(line, ":%9u:%9u:", uid, gid) == 2)
 			return true;
 	}
 	return false;

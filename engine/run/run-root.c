@@ -20,7 +20,7 @@ static bool read_as(const char *as, unsigned int *uid, unsigned int *gid)
 	char end;
 
 	return strlen(as) < ENGINE_AS_SIZE && strspn(as, "0123456789:") == strlen(as) &&
-	       sscanf(as, "%u:%u%c", uid, gid, &end) == 2 && *uid > 0 && *uid < 65536 &&
+	       sscanf(as, "%5u:%5u%c", uid, gid, &end) == 2 && *uid > 0 && *uid < 65536 &&
 	       *gid < 65536;
 }
 
