@@ -107,12 +107,12 @@ int work_save(struct work *w, const struct engine_arm *arm, struct err *err)
 	return 0;
 }
 
-/* When the last run of that clone ended; one that has not: now. */
-static int64_t last_end(struct work *w, const char *clone)
+/* When the last run of that clone ended that began after `since`, or the first one; one that has not: now. */
+static int64_t find_end(struct work *w, const char *clone, int64_t since, bool first)
 {
 	CLEANUP(engine_runs_done) struct engine_runs runs = { 0 };
 	const struct engine_runs_options options = { .clone = clone };
-	int64_t last = 0;
+	int64_t begun = INT64_MAX, found = 0;
 
 	if (!clone || engine_runs(w->engine, &options, &runs, NULL) < 0)
 		return 0;
@@ -120,10 +120,12 @@ static int64_t last_end(struct work *w, const char *clone)
 		const struct engine_run *run = &runs.list[i];
 		const int64_t end = run->state == ENGINE_RUN_RUNNING ? engine_now() : run->ended;
 
-		if (run->started >= w->x->created && end > last)
-			last = end;
+		if (run->started < since || (first && run->started >= begun))
+			continue;
+		begun = run->started;
+		found = first || end > found ? end : found;
 	}
-	return last;
+	return found;
 }
 
 void work_count_unwatched(struct work *w)
@@ -135,8 +137,10 @@ void work_count_unwatched(struct work *w)
 	if (w->x->saved == 0 || w->x->all_time_ms == 0)
 		return;
 	while ((arm = engine_arms_next(&walk))) {
-		const int64_t command = arm->has_clone ? last_end(w, arm->clone) : 0;
-		const int64_t check = last_end(w, arm->judge);
+		/* What others ran in its clone later, or after it was over, is not the experiment's. */
+		const bool runs = arm->has_clone && arm->state == ENGINE_ARM_RUNNING;
+		const int64_t command = runs ? find_end(w, arm->clone, arm->begun, true) : 0;
+		const int64_t check = find_end(w, arm->judge, w->x->created, false);
 
 		last = command > last ? command : last;
 		last = check > last ? check : last;
