@@ -25,6 +25,20 @@ static bool is_too_much(const struct layer *l, const struct node *n)
 	return l->n_partly > 0 && l->partly_bytes + n->file.base.size > l->all->options.partly_max;
 }
 
+/*
+ * Nothing is persisted before their promises are kept, and that takes room for all that was promised.  Where
+ * there may be none, the first change says so, and not the persist of all else.
+ */
+static bool lacks_room(const struct layer *l, const struct node *n)
+{
+	struct layers *ls = l->all;
+	const int64_t more = (int64_t)(l->partly_bytes + n->file.base.size);
+
+	if (ls->dirty + more > ls->room_until)
+		layers_look_at_disk(ls);
+	return ls->dirty + more > ls->room_until;
+}
+
 int node_get_partly(struct op *op, uint64_t id, struct node **ret)
 {
 	struct layer *l = op->l;
@@ -37,7 +51,7 @@ int node_get_partly(struct op *op, uint64_t id, struct node **ret)
 	if (n->file.base.form != CONTENT_LAZY || node_is_partly(n))
 		return 0;
 	if (n->file.size < PROMISE_PEEK_MIN || l->whole_only || layer_is_warm(l) ||
-	    is_too_much(l, n))
+	    is_too_much(l, n) || lacks_room(l, n))
 		return node_get_bytes(op, id, ret);
 	if (!object_id_equal(&n->file.base.id, &op->asked)) {
 		op->need = (struct need){ .kind = NEED_SURETY, .object.id = n->file.base.id };
