@@ -8,7 +8,7 @@
 struct push_args {
 	const char *message, *sign, *identity;
 	struct opt_list encrypt_to;
-	bool force, whole;
+	bool force, whole, mount;
 	uint64_t rate, jobs;
 };
 
@@ -19,6 +19,8 @@ static const struct opt push_opts[] = {
 		 "move the name even if somebody else has moved it since"),
 	OPT_FLAG(0, "whole", struct push_args, whole,
 		 "send everything in new packs, not only what is new"),
+	OPT_FLAG(0, "mount", struct push_args, mount,
+		 "take over packs of another repository, earlier content too"),
 	OPT_LIST(0, "encrypt-to", "KEY", struct push_args, encrypt_to,
 		 "encrypt for an age or SSH key, or a file with keys"),
 	OPT_STR(0, "identity", "FILE", struct push_args, identity,
@@ -93,6 +95,7 @@ static int push_run(struct invocation *inv, struct err *err)
 		.message = args->message,
 		.force = args->force,
 		.whole = args->whole,
+		.mount = args->mount,
 		.rate = args->rate,
 		.jobs = args->jobs,
 		.sign = args->sign,

@@ -52,6 +52,7 @@ struct engine_push_options {
 	const char *message; /* NULL: the snapshot's own */
 	bool force;          /* move the name although it is not what was pushed or fetched last */
 	bool whole;          /* send all of it in new packs, not only what the remote lacks */
+	bool mount;       /* take over packs of another repository, with all else that they hold */
 	const char *base; /* a manifest there that it is like, for a name that is new; NULL: none */
 	/* If the name means it already, but was pushed longer ago: let it count as pushed now; 0: never. */
 	uint64_t renew_ms;

@@ -23,9 +23,12 @@ struct beside {
 /* Begins as { 0 }, and must stay where it is. */
 void beside_done(struct beside *b);
 
-/* Where a push of such a snapshot to `t` may look, if anywhere.  Nothing is asked for yet. */
+/*
+ * Where a push of such a snapshot to `t` may look, if anywhere; `across`: also in other repositories, whose
+ * packs hold what its readers may not be meant to see.  Nothing is asked for yet.
+ */
 NODISCARD int beside_find(struct engine *e, const struct target *t, const struct snapshot *like,
-			  struct beside *ret, struct err *err);
+			  bool across, struct beside *ret, struct err *err);
 /* Connect to it, if need be, and read the manifest.  `to` are the connections of the push. */
 NODISCARD int beside_open(struct engine *e, struct beside *b, struct connections *to, uint64_t rate,
 			  uint64_t jobs, struct err *err);

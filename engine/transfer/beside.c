@@ -20,6 +20,7 @@ void beside_done(struct beside *b)
 struct looking {
 	const char *url; /* that is pushed to */
 	const struct snapshot *like;
+	bool across;
 	struct store *store;
 	struct beside *best;
 	struct err *err;
@@ -48,7 +49,7 @@ static int on_seen(const char *url, const char *name, const struct seen *seen, v
 {
 	const struct looking *l = ctx;
 	const bool here = strcmp(url, l->url) == 0;
-	AUTO_FREE char *repository = here ? NULL : depot_beside(l->url, url);
+	AUTO_FREE char *repository = here || !l->across ? NULL : depot_beside(l->url, url);
 	struct beside *b = l->best;
 
 	if ((!here && !repository) || !is_better(b, repository, seen) || !is_of_project(l, seen))
@@ -63,10 +64,12 @@ static int on_seen(const char *url, const char *name, const struct seen *seen, v
 	return 0;
 }
 
-int beside_find(struct engine *e, const struct target *t, const struct snapshot *like,
+int beside_find(struct engine *e, const struct target *t, const struct snapshot *like, bool across,
 		struct beside *ret, struct err *err)
 {
-	struct looking l = { .url = t->url, .like = like, .best = ret, .err = err };
+	struct looking l = {
+		.url = t->url, .like = like, .across = across, .best = ret, .err = err
+	};
 	int r = engine_store(e, STORE_READ, &l.store, err);
 
 	return r < 0 ? r : seen_each(e, on_seen, &l, err);

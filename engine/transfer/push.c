@@ -240,7 +240,7 @@ static int look_beside(struct pushing *p, struct err *err)
 
 	if (p->options->whole || sealing_is_on(&p->sealing))
 		return 0;
-	r = beside_find(p->e, &p->target, &p->hold.states[0].snapshot, &b, err);
+	r = beside_find(p->e, &p->target, &p->hold.states[0].snapshot, p->options->mount, &b, err);
 	if (r < 0 || !b.target.url)
 		return r;
 	r = build_beside(p, &b, &ignored);

@@ -66,33 +66,37 @@ def sent(proxy):
 
 
 @test
-def what_another_repository_has_is_taken_over_and_not_sent(w):
+def what_another_repository_has_is_taken_over_if_that_is_asked_for(w):
     needs()
     with Registry(w.top / "registry") as r, Proxy(r.port) as p:
         for i in range(60):
             (w.project / "src" / f"f{i}").write_bytes(noise(20000, i))
-        for name in ("team", "review", "third"):
+        for name in ("team", "review", "third", "fourth"):
             w.snap("remote", "add", name, f"oci://127.0.0.1:{p.port}/{name}/app").ends(0)
         push(w).ends(0)
         all_of_it = sent(p)
         p.seen.clear()
         (w.project / "src" / "f3").write_text("changed\n")
-        w.snap("push", "review").ends(0)
+        w.snap("push", "--mount", "review").ends(0)
         assert 0 < sent(p) < all_of_it / 20, (sent(p), all_of_it)
         assert len(p.asked("POST", r"mount=.*from=team/app")) == 4, p.asked("POST")
         # A registry that takes nothing over gets all of it.
         p.seen.clear()
         p.faults.append(Fault("POST", "mount=", "status", 405, times=9))
-        w.snap("push", "third").ends(0)
+        w.snap("push", "--mount", "third").ends(0)
         assert sent(p) > all_of_it / 2, (sent(p), all_of_it)
         p.faults.clear()
+        # Its readers may be others: unless asked for, they get nothing but this snapshot.
+        p.seen.clear()
+        w.snap("push", "fourth").ends(0)
+        assert sent(p) > all_of_it / 2 and not p.asked("POST", "mount="), (sent(p), all_of_it)
         # So does another project that has nothing in common, without a question.
         p.seen.clear()
         stranger = w.top / "work" / "stranger"
         stranger.mkdir()
         (stranger / "file").write_text("mine\n")
         w.ok("init", cwd=stranger)
-        w.snap("push", f"oci://127.0.0.1:{p.port}/stranger/app", cwd=stranger).ends(0)
+        w.snap("push", "--mount", f"oci://127.0.0.1:{p.port}/stranger/app", cwd=stranger).ends(0)
         assert not p.asked("POST", "mount="), p.asked("POST")
         place, env = other(w)
         try:
