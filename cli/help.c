@@ -32,13 +32,17 @@ const struct command *command_find(const struct command *const *commands, const 
 
 #define WIDTH 80 /* of a terminal that nobody made wider */
 
-/* Words, filled into lines of that width, whatever lines they were written in. */
+/* Words, filled into lines of that width, whatever lines they were written in; a blank line stays. */
 static void print_filled(const char *text, FILE *out)
 {
 	size_t at = 0, n;
 
 	for (text += strspn(text, " \n"); *text != '\0'; text += strspn(text, " \n")) {
 		n = strcspn(text, " \n");
+		if (at > 0 && strncmp(text - 2, "\n\n", 2) == 0) {
+			fputs("\n\n", out);
+			at = 0;
+		}
 		if (at > 0 && at + 1 + n > WIDTH) {
 			fputc('\n', out);
 			at = 0;

@@ -453,11 +453,32 @@ static const struct {
 	const char *word;
 	int min, max;
 	int (*run)(struct invocation *inv, struct err *err);
+	const char *takes;
 } acts[] = {
-	{ "list", 1, 1, list },     { "ls", 1, 1, list },          { "show", 2, 2, show },
-	{ "resume", 2, 2, resume }, { "wait", 2, 2, wait_for },    { "promote", 3, 3, promote },
-	{ "cancel", 2, 2, cancel }, { "rm", 2, 1000, remove_all }, { "announce", 1, 2, announce },
+	{ "list", 1, 1, list, "no further word" },
+	{ "ls", 1, 1, list, "no further word" },
+	{ "show", 2, 2, show, "NAME" },
+	{ "resume", 2, 2, resume, "NAME" },
+	{ "wait", 2, 2, wait_for, "NAME" },
+	{ "promote", 3, 3, promote, "NAME ARM" },
+	{ "cancel", 2, 2, cancel, "NAME" },
+	{ "rm", 2, 1000, remove_all, "NAME..." },
+	{ "announce", 1, 2, announce, "[N]" },
 };
+
+/* The words fit no act, and are no name of a file. */
+static int wrong_words(struct invocation *inv, struct err *err)
+{
+	cmd_hint(inv, "help experiment");
+	for (size_t i = 0; i < ARRAY_LEN(acts); i++)
+		if (strcmp(acts[i].word, inv->words[0]) == 0)
+			return err_set(err, -EINVAL, "'experiment %s' takes %s", acts[i].word,
+				       acts[i].takes);
+	return err_set(err, -EINVAL,
+		       "'experiment' takes --arm NAME=COMMAND, the name of a file, or 'list', "
+		       "'show NAME', 'resume NAME', 'wait NAME', 'cancel NAME', "
+		       "'promote NAME ARM', 'rm NAME...' or 'announce [N]'");
+}
 
 static bool is_act(const char *word)
 {
@@ -501,13 +522,7 @@ static int experiment_run(struct invocation *inv, struct err *err)
 	}
 	if (inv->n_words == 1 && !is_act(inv->words[0]))
 		return start(inv, inv->words[0], err);
-	cmd_hint(inv, "help experiment");
-	return err_set(
-	    err, -EINVAL,
-	    "'experiment' takes --arm NAME=COMMAND, the name of a file, or 'list', 'show NAME', "
-	    "'resume NAME', "
-	    "'wait NAME', 'cancel NAME', 'promote NAME ARM', 'rm NAME...' or "
-	    "'announce [N]'");
+	return wrong_words(inv, err);
 }
 
 const struct command cmd_experiment = {
@@ -515,7 +530,7 @@ const struct command cmd_experiment = {
 	.alias = "exp",
 	.group = "Runs",
 	.summary = "try several changes at once, judge them alike, promote the best",
-	.words = "[FILE | list | ACT NAME...]",
+	.words = "[FILE | list|show|wait|cancel|resume|promote|rm NAME]",
 	.max_words = 1000,
 	.leaves_clone = true,
 	.opts = experiment_plan_opts,
@@ -530,9 +545,13 @@ const struct command cmd_experiment = {
 	    "your configuration. Options add to the plan or override it. --arm-file: arms inside of one.\n"
 	    "\n"
 	    "The exit code is 15 if no arm passed, 16 if a tie kept --promote-best from promoting, and\n"
-	    "the code of `promote` if the promotion failed. 'resume' continues an experiment that was\n"
-	    "interrupted or killed: it runs what is missing and never promotes twice. --detach works\n"
-	    "without this terminal; 'wait' shows the result and exits with its code, 'cancel' stops it.\n"
+	    "the code of `promote` if the promotion failed.\n"
+	    "\n"
+	    "'list' lists experiments, 'show' prints one with what each arm changed, and whether it\n"
+	    "would merge. 'promote' promotes an arm that passed. 'rm' removes an experiment with the\n"
+	    "clones that it kept. 'resume' continues an experiment that was interrupted or killed: it\n"
+	    "runs what is missing and never promotes twice. --detach works without this terminal;\n"
+	    "'wait' shows the result and exits with its code, 'cancel' stops it.\n"
 	    "\n"
 	    "With --on, the commands of arms run on workers (see `help worker`). Their results come back,\n"
 	    "and checks and scores run here.\n"
