@@ -1,5 +1,6 @@
 #include "cli/complete/complete.h"
 
+#include <ctype.h>
 #include <string.h>
 
 #define CLONE_FIRST "CLONE|SNAPSHOT"
@@ -41,7 +42,8 @@ static enum complete_kind kind_of(const char *text, size_t len)
 	/* What goes for good is completed only where little is lost. */
 	if (len == strlen(CLONE_FIRST) && strncmp(text, CLONE_FIRST, len) == 0)
 		return COMPLETE_CLONES;
-	if (memchr(text, '|', len))
+	/* A word in lower case is typed as it is. */
+	if (memchr(text, '|', len) || islower((unsigned char)*text))
 		return COMPLETE_CHOICES;
 	for (size_t i = 0; i < ARRAY_LEN(named); i++) {
 		const size_t n = strlen(named[i].word);
@@ -65,7 +67,21 @@ struct complete_slot complete_value(const struct opt *o)
 	return (struct complete_slot){ .kind = kind_of(text, len), .text = text, .len = len };
 }
 
-/* "[CLONE...]" is CLONE, again and again; "STATE[:PATH]" is STATE, and more may follow. */
+/* "[FILE | list | rm NAME]": is one of the alternatives an act? */
+static bool have_acts(const char *words)
+{
+	for (const char *at = strstr(words, " | "); at; at = strstr(at, " | ")) {
+		at += strlen(" | ");
+		if (islower((unsigned char)*at))
+			return true;
+	}
+	return false;
+}
+
+/*
+ * "[CLONE...]" is CLONE, again and again; "STATE[:PATH]" is STATE, and more may follow.  Behind acts
+ * come the words of the first.
+ */
 bool complete_next(const char **words, struct complete_slot *ret)
 {
 	const char *at = *words;
@@ -73,11 +89,18 @@ bool complete_next(const char **words, struct complete_slot *ret)
 
 	if (!at)
 		return false;
+	if (*at == '[' && have_acts(at)) {
+		*ret = (struct complete_slot){
+			.kind = COMPLETE_CHOICES, .text = at, .len = strlen(at), .acts = true
+		};
+		*words = at + strcspn(at, " ");
+		return true;
+	}
 	at += strspn(at, " [");
 	len = strcspn(at, " ");
 	*words = at + len;
-	/* What stands behind "--" is another program's. */
-	if (len == 0 || strncmp(at, "--", 2) == 0)
+	/* What stands behind "--" is another program's; behind "|" begins something else. */
+	if (len == 0 || *at == '|' || strncmp(at, "--", 2) == 0)
 		return false;
 	*ret = (struct complete_slot){ .text = at };
 	while (len > 0 && (at[len - 1] == ']' || at[len - 1] == '.')) {
@@ -93,17 +116,16 @@ bool complete_next(const char **words, struct complete_slot *ret)
 bool complete_choice(const char **at, const struct complete_slot *slot, const char **ret,
 		     size_t *ret_len)
 {
-	const char *end = slot->text + slot->len;
+	const char *end = slot->text + slot->len, *bar;
 
-	if (*at)
-		(*at)++; /* the bar */
-	else
-		*at = slot->text;
-	if (*at >= end)
-		return false;
-	*ret = *at;
-	*ret_len = strcspn(*at, "|");
-	*ret_len = *ret_len < (size_t)(end - *at) ? *ret_len : (size_t)(end - *at);
-	*at += *ret_len;
+	do {
+		*at = *at ? *at + 1 : slot->text; /* behind the bar */
+		if (*at >= end)
+			return false;
+		bar = memchr(*at, '|', (size_t)(end - *at));
+		*ret = *at + (slot->acts ? strspn(*at, " [") : 0);
+		*at = bar ? bar : end;
+		*ret_len = slot->acts ? strcspn(*ret, " |]") : (size_t)(*at - *ret);
+	} while (slot->acts && !islower((unsigned char)**ret));
 	return true;
 }

@@ -30,6 +30,7 @@ struct complete_slot {
 	size_t len;
 	bool more; /* and any number of times */
 	bool open; /* something may follow it in the same word */
+	bool acts; /* COMPLETE_CHOICES: "[list | rm NAME]", where only the first words count */
 };
 
 /* The value of an option that takes one. */

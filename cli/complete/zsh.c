@@ -34,7 +34,10 @@ static void print_slot(FILE *out, const struct complete_slot *slot)
 	const char *at = NULL, *word, *between = "(";
 	size_t len;
 
-	fprintf(out, ":%.*s:", (int)slot->len, slot->text);
+	if (slot->acts)
+		fputs(":ACT:", out);
+	else
+		fprintf(out, ":%.*s:", (int)slot->len, slot->text);
 	if (slot->kind != COMPLETE_CHOICES) {
 		fputs(action[slot->kind], out);
 		return;

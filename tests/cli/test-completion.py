@@ -156,6 +156,9 @@ def bash_completes_choices_and_directories(w: World):
     assert bash(w, "snapcow --color a") == ["auto", "always"]
     assert bash(w, "snapcow --color=al") == ["always"]
     assert bash(w, "snapcow completion z") == ["zsh"]
+    assert bash(w, "snapcow experiment re") == ["resume"]
+    assert bash(w, "snapcow remote ") == ["list", "add", "rm", "log", "gc"]
+    assert bash(w, "snapcow policy ") == ["explain"]
     assert bash(w, "snapcow init s") == ["src"]
     assert bash(w, "snapcow -C s") == ["src"]
     assert bash(w, "snapcow clone -n t") == [], "a new name is nobody's to guess"
