@@ -257,6 +257,23 @@ static int hand_over(struct store *s, struct project *project, struct engine_his
 	return 0;
 }
 
+/* A clone is found from everywhere, as by all that takes its name. */
+static int find_clone(struct engine *e, const char *name, struct store **ret_store,
+		      struct clone *ret, struct project *ret_project, struct err *err)
+{
+	int r = engine_store(e, STORE_READ, ret_store, err);
+
+	if (r >= 0)
+		r = clone_get(*ret_store, name, ret, err);
+	if (r >= 0)
+		return engine_as_damage(err,
+					project_get(*ret_store, &ret->project, ret_project, err));
+	if (r != -ENOENT)
+		return r;
+	r = engine_project(e, ret_store, ret_project, err);
+	return r < 0 ? r : err_set(err, -ENOENT, "there is no clone '%s'", name);
+}
+
 int engine_log(struct engine *e, const char *clone, struct engine_history *ret, struct err *err)
 {
 	CLEANUP(engine_history_done) struct engine_history h = { 0 };
@@ -265,14 +282,8 @@ int engine_log(struct engine *e, const char *clone, struct engine_history *ret, 
 	struct store *s;
 	int r;
 
-	r = engine_project(e, &s, &project, err);
-	if (r < 0)
-		return r;
-	if (clone) {
-		r = clone_get(s, clone, &c, err);
-		if (r == -ENOENT || (r >= 0 && !catalog_id_same(&c.project, &project.id)))
-			r = err_set(err, -ENOENT, "this project has no clone '%s'", clone);
-	}
+	r = clone ? find_clone(e, clone, &s, &c, &project, err)
+		  : engine_project(e, &s, &project, err);
 	if (r < 0)
 		return r;
 	r = history_load(s, &project.id, clone ? &c : NULL, &h, err);

@@ -60,6 +60,7 @@ def the_graph_is_of_all_and_not_of_one(w: World):
     grown(w)
     w.snap("log", "--graph", "a").fails(2, "'a'", "hint: snapcow log --all a")
     assert len(w.ok("-q", "log", "--all", "a").out.split()) == 2
+    assert len(w.ok("-q", "log", "--all", "a", cwd=w.top).out.split()) == 2, "found from elsewhere"
     w.snap("log", "nope").fails(4, "'nope'", "hint: snapcow list --all")
     assert b"no snapshots" in w.ok("log", "--graph", cwd=w.top).out
 
