@@ -132,6 +132,9 @@ struct hint_again {
  */
 void cmd_hint_again(struct invocation *inv, const struct hint_again *again);
 
+/* For -EACCES: leave out what cannot be read, unless it is the store. */
+void cmd_hint_unreadable(struct invocation *inv);
+
 /* Put "--" before the last n that were typed, so that hints know whose options those are. */
 void cmd_put_dashes(struct invocation *inv, int n);
 

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <stdarg.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/buf.h"
 #include "base/cleanup.h"
@@ -23,6 +24,7 @@ struct kind {
 /* The one place where codes (docs/dev/style.md "Errors", engine/api/engine.h) become exit codes. */
 static const struct kind kinds[] = {
 	{ -EINVAL, CMD_USAGE, "E_USAGE", NULL },
+	{ -EDESTADDRREQ, CMD_USAGE, "E_USAGE", "list" },
 	{ -ENOENT, CMD_NOT_FOUND, "E_NOT_FOUND", NULL },
 	{ -ENOTDIR, CMD_NOT_FOUND, "E_NOT_FOUND", NULL },
 	{ -ENXIO, CMD_NOT_FOUND, "E_NO_PROJECT", "init" },
@@ -235,6 +237,14 @@ void cmd_hint_again(struct invocation *inv, const struct hint_again *again)
 		n += repeat_typed(inv, again, words + n);
 	words[n] = again->word;
 	cmd_hint_words(inv, again->command ? again->command : inv->command->name, words);
+}
+
+void cmd_hint_unreadable(struct invocation *inv)
+{
+	if (access(engine_store_path(inv->engine), W_OK) == 0)
+		cmd_hint_again(inv, &(struct hint_again){ .option = "skip-unreadable" });
+	else
+		cmd_hint(inv, "doctor");
 }
 
 void cmd_put_dashes(struct invocation *inv, int n)

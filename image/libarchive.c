@@ -31,6 +31,6 @@ int libarchive_failed(const struct libarchive *lib, struct archive *a, const str
 		*err = *why;
 		return why->code;
 	}
-	return err_set(err, -EINVAL, "it is no archive that can be read: %s",
+	return err_set(err, -EINVAL, "cannot be read as an archive: %s",
 		       text ? text : "not known why");
 }

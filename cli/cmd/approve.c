@@ -194,8 +194,10 @@ static int approve_run(struct invocation *inv, struct err *err)
 
 	if (args->at && inv->n_words == 0)
 		return list(inv, args->at, err);
-	if (inv->n_words == 0)
-		return err_set(err, -EINVAL, "which change is approved?");
+	if (inv->n_words == 0) {
+		cmd_hint(inv, "pipeline");
+		return err_set(err, -EINVAL, "'approve' needs CHANGE");
+	}
 	if (args->show && !args->at)
 		return err_set(err, -EINVAL, "--show needs --at: here, 'snap diff' shows it");
 	if (args->dry_run && !args->at)

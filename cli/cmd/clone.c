@@ -161,7 +161,7 @@ static void hint(struct invocation *inv, int r)
 	if (r == -ECANCELED)
 		cmd_hint(inv, "init .");
 	else if (r == -EACCES)
-		cmd_hint_again(inv, &(struct hint_again){ .option = "skip-unreadable" });
+		cmd_hint_unreadable(inv);
 	else if (r == -EPERM && args->private && !args->no_xattrs)
 		cmd_hint_again(inv, &(struct hint_again){ .without = "private" });
 	else if (r == -ENOENT && !args->path)

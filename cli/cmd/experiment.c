@@ -356,6 +356,8 @@ static int wait_for(struct invocation *inv, struct err *err)
 			   ? tell_with_page(inv, "wait", &o, err)
 			   : tell_interrupted(inv, "wait", &o, err);
 	r = inv->json ? print_json(inv, "wait", &o, NULL, err) : 0;
+	if (!inv->json && !inv->quiet)
+		fprintf(stderr, "time is up, experiment %s goes on\n", inv->words[1]);
 	return r < 0 ? r : CMD_TIME_UP;
 }
 

@@ -73,7 +73,9 @@ static int set_up(struct invocation *inv, struct err *err)
 	int r;
 
 	if (inv->n_words > 1 || !clone)
-		return err_set(err, -EINVAL, "which clone is to be set up?");
+		return err_set(err, -EDESTADDRREQ,
+			       "name the clone that is to be set up: the current directory is in "
+			       "none");
 	r = engine_mount(inv->engine, clone, &path, err);
 	r = r < 0 ? r : engine_since_setup(inv->engine, path, err);
 	if (r == -ENOENT)

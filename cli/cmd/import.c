@@ -71,7 +71,8 @@ static int import_run(struct invocation *inv, struct err *err)
 	progress_done(inv->progress);
 	if (r == -EEXIST) {
 		cmd_hint_again(inv, &(struct hint_again){ .option = "name", .value = "IMAGE" });
-		cmd_hint_again(inv, &(struct hint_again){ .option = "replace" });
+		if (!args->replace)
+			cmd_hint_again(inv, &(struct hint_again){ .option = "replace" });
 	}
 	if (r < 0)
 		return r;

@@ -266,8 +266,7 @@ static void print_human(const struct resolving *r)
 	out_plural(inv->out, r->now.n_conflicts, "conflict", "conflicts");
 	fputs(" of ", inv->out);
 	out_name(inv->out, r->now.clone);
-	fprintf(inv->out, ", %zu of them open; ours is the project's, theirs the clone's\n",
-		count_open(r));
+	fprintf(inv->out, ", %zu open; ours is the project's, theirs the clone's\n", count_open(r));
 	conflicts_print(inv, inv->out, r->now.clone, r->now.conflicts, r->now.n_conflicts);
 	if (count_open(r) == 0)
 		line =

@@ -190,7 +190,7 @@ static void hint(struct invocation *inv, int r)
 	if (r == -ENOENT)
 		cmd_hint(inv, "log --all");
 	else if (r == -EACCES)
-		cmd_hint_again(inv, &(struct hint_again){ .option = "skip-unreadable" });
+		cmd_hint_unreadable(inv);
 }
 
 /* With --turn the only word is a clone, and the snapshot is found by the labels of its steps. */

@@ -91,7 +91,7 @@ void run_preset(void *args);
 NODISCARD int run_read_bare(struct invocation *inv, struct err *err);
 
 /* What is wrong with what was said, if anything, before anything is done. */
-NODISCARD int run_check(const struct invocation *inv, struct err *err);
+NODISCARD int run_check(struct invocation *inv, struct err *err);
 
 /*
  * Run the command as inv->args says, which is or begins with struct run_args.  What is

@@ -113,14 +113,20 @@ static bool names_clone(const struct invocation *inv)
 	       (!args->root || engine_has_clone(inv->engine, inv->words[0]));
 }
 
-static int check(const struct invocation *inv, struct err *err)
+static int no_command(struct invocation *inv, struct err *err)
+{
+	cmd_hint(inv, "help %s", inv->command->name);
+	return err_set(err, -EINVAL, "'%s' needs a command: %s", inv->command->name,
+		       inv->command->words);
+}
+
+static int check(struct invocation *inv, struct err *err)
 {
 	const struct run_args *args = inv->args;
 	const bool named = names_clone(inv);
 
 	if (inv->n_words == inv->n_before && !args->code)
-		return err_set(err, -EINVAL, "'%s' needs a command: %s", inv->command->name,
-			       inv->command->words);
+		return no_command(inv, err);
 	if (args->rm && !named)
 		return err_set(err, -EINVAL,
 			       "option '--rm' is for a clone that is named: the one "
@@ -314,7 +320,7 @@ int run_read_bare(struct invocation *inv, struct err *err)
 	return 0;
 }
 
-int run_check(const struct invocation *inv, struct err *err)
+int run_check(struct invocation *inv, struct err *err)
 {
 	struct engine_run_options unused;
 	int r = read_options(inv, &unused, err);
@@ -421,7 +427,7 @@ static int go_on(struct invocation *inv, struct err *err)
 	int r = read_options(inv, &options, err);
 
 	if (r == 0 && inv->n_words == inv->n_before)
-		r = err_set(err, -EINVAL, "'run' needs a command: %s", inv->command->words);
+		r = no_command(inv, err);
 	return r < 0 ? r : run_on(inv, &options.limits, err);
 }
 
@@ -490,7 +496,7 @@ const struct command cmd_run = {
 	    "\n"
 	    "Exits with the command's own code; 124: time was up, 125: snap itself failed, 126:\n"
 	    "not executable, 127: not found, 128+N: killed by signal N.\n",
-	.examples = "run make test\nrun try --mem 4G --time 1h -- cargo build\n"
+	.examples = "run make test\nrun --mem 4G --time 1h idea -- cargo build\n"
 		    "run --json --secret TOKEN -- ./deploy --dry-run\n"
 		    "run --net packages.example.org:443 -- npm ci\n"
 		    "run @test\nrun --code - --lang python < script.py\n"

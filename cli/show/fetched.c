@@ -5,6 +5,7 @@
 #include "base/size.h"
 #include "cli/out.h"
 #include "cli/progress.h"
+#include "engine/api/remote.h"
 
 void fetched_set(struct json j, const struct engine_fetched *f)
 {
@@ -66,5 +67,6 @@ void fetched_hint(struct invocation *inv, const char *from, int r)
 	if (r != -ENOENT)
 		return;
 	cmd_hint(inv, "remote list");
-	cmd_hint_words(inv, "remote log", (const char *[]){ from, NULL });
+	if (engine_remote_is(inv->engine, from))
+		cmd_hint_words(inv, "remote log", (const char *[]){ from, NULL });
 }

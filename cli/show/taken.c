@@ -95,7 +95,7 @@ static void hint(struct invocation *inv, int r, const struct engine_take_options
 	else if (r == -ENOENT && options->clone)
 		cmd_hint(inv, "list --all");
 	else if (r == -EACCES && !options->clone)
-		cmd_hint_again(inv, &(struct hint_again){ .option = "skip-unreadable" });
+		cmd_hint_unreadable(inv);
 }
 
 int taken_run(struct invocation *inv, struct engine_take_options options, bool wait,

@@ -11,9 +11,10 @@
  * process with one thread; a verb that only looks at what is stored reads the store itself.
  *
  * What codes mean to a caller, beside docs/dev/style.md: -ENXIO there is no project
- * here, -ECANCELED refused by a rule of ours with nothing changed, -EPROTO the store
- * was made by a later version, -EPROTONOSUPPORT a cowfsd of another version is at work,
- * -ECONNRESET it died while it worked on the verb.
+ * here, -EDESTADDRREQ no clone is named and none is here, -ECANCELED refused by a rule of
+ * ours with nothing changed, -EPROTO the store was made by a later version,
+ * -EPROTONOSUPPORT a cowfsd of another version is at work, -ECONNRESET it died while it
+ * worked on the verb.
  */
 #pragma once
 

@@ -45,7 +45,9 @@ int clone_meant(struct engine *e, struct store *s, const char *name, const char 
 	AUTO_FREE char *here = name ? NULL : clone_here(e);
 
 	if (!name && !here)
-		return err_set(err, -EINVAL, "which clone is to be %s?", done);
+		return err_set(err, -EDESTADDRREQ,
+			       "name the clone that is to be %s: the current directory is in none",
+			       done);
 	return clone_find(s, name ? name : here, ret, err);
 }
 

@@ -129,7 +129,7 @@ int engine_project(struct engine *e, struct store **ret_store, struct project *r
 static const char *too_wide(const struct engine *e, const char *dir)
 {
 	if (strcmp(dir, "/") == 0)
-		return "the root of all";
+		return "the root of the file system";
 	return e->home && strcmp(dir, e->home) == 0 ? "your home directory" : NULL;
 }
 

@@ -114,7 +114,7 @@ int engine_run_wait(struct engine *e, const struct engine_wait_options *o, struc
 	while (r >= 0 && !is_enough(&w) && left(until) != 0) {
 		r = await_next(w.at, o->stop_fd, left(until), hear, &w);
 		if (r == -EINTR)
-			return err_set(err, r, "nobody waits any more");
+			return err_set(err, r, "interrupted");
 		for (size_t i = 0; r >= 0 && i < w.runs.n; i++)
 			r = look(&w, i, err);
 	}

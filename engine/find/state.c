@@ -106,8 +106,12 @@ static int find_any(struct engine *e, struct store *s, const char *text, struct 
 		return ret->text ? project_around(e, s, &ret->project, err) : err_nomem(err);
 	}
 	r = clone_check_name(text, NULL) < 0 ? -ENOENT : clone_get(s, text, &ret->clone, err);
-	if (r == -ENOENT)
-		return find_snapshot(e, s, text, ret, err);
+	if (r == -ENOENT) {
+		r = find_snapshot(e, s, text, ret, err);
+		return r == -ENOENT && !strchr(text, '@')
+			   ? err_set(err, r, "there is no clone or snapshot '%s'", text)
+			   : r;
+	}
 	if (r < 0)
 		return r;
 	ret->kind = STATE_CLONE;

@@ -58,9 +58,9 @@ int clone_check_name(const char *name, struct err *err)
 	if (name[0] == '-' || name[0] == '.')
 		return err_set(err, -EINVAL, "the name '%s' begins with '%c'", name, name[0]);
 	if (strspn(name, NAME_CHARS) != len)
-		return err_set(
-		    err, -EINVAL,
-		    "the name '%s' has something else than letters, digits, '.', '_', '-'", name);
+		return err_set(err, -EINVAL,
+			       "the name '%s' may have only letters, digits, '.', '_' and '-'",
+			       name);
 	if (len == ENGINE_ID_SIZE - 1 && strspn(name, HEX_DIGITS) == len)
 		return err_set(err, -EINVAL, "the name '%s' looks like the id of a snapshot", name);
 	return 0;

@@ -330,7 +330,9 @@ int engine_facts(struct engine *e, const struct engine_facts_options *options,
 	int r;
 
 	if (!clone)
-		return err_set(err, -EINVAL, "which clone is to be judged?");
+		return err_set(err, -EDESTADDRREQ,
+			       "name the clone that is to be judged: the current directory is in "
+			       "none");
 	r = find_facts(e, clone, options, &f, err);
 	if (r < 0)
 		return r;

@@ -355,7 +355,9 @@ int engine_policy_explain(struct engine *e, const struct engine_policy_options *
 		return err_set(err, -EINVAL, "tests: '%s' is neither pass nor fail",
 			       options->tests);
 	if (!clone)
-		return err_set(err, -EINVAL, "which clone is to be judged?");
+		return err_set(err, -EDESTADDRREQ,
+			       "name the clone that is to be judged: the current directory is in "
+			       "none");
 	r = explain(e, options, clone, &v, err);
 	if (r < 0)
 		return r;

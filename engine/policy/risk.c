@@ -33,9 +33,9 @@ static const struct {
 				"it decides which code of others is used" },
 	[RISK_METADATA] = { ENGINE_RISK_MEDIUM, "metadata",
 			    "its mode, owner or attributes change, which a diff does not show" },
-	[RISK_FAR] = { ENGINE_RISK_MEDIUM, "far",
-		       "it is far from what the change was to be about" },
-	[RISK_CONFLICTS] = { ENGINE_RISK_MEDIUM, "conflicts", "the project changed the same" },
+	[RISK_FAR] = { ENGINE_RISK_MEDIUM, "far", "it lies outside of what the change is about" },
+	[RISK_CONFLICTS] = { ENGINE_RISK_MEDIUM, "conflicts",
+			     "the project changed the same lines" },
 };
 
 const char *engine_risk_name(enum engine_risk risk)

@@ -198,7 +198,7 @@ def a_mistake_is_named_with_file_line_and_field(w):
         "arms: {a: x}\nkeep: some\n": "2:7: 'keep' is 'some', expected best, passed",
         "arms: {a: x}\nnet: a b c\n": "2:6: 'net': ",
         "arms: {a: x}\nprofile: nowhere\n": "2:1: 'profile': there is no profile 'nowhere'",
-        "arms: {a: x}\nbase: nowhere\n": "2:1: 'base': there is no snapshot 'nowhere'",
+        "arms: {a: x}\nbase: nowhere\n": "2:1: 'base': there is no clone or snapshot 'nowhere'",
         "arms: {a: x}\nfirst_pass: true\nstop_after: 2\n": "3:1: 'stop_after' excludes 'first_pass'",
         "arms: {a: x}\nstop_losers: true\n": "2:1: 'stop_losers' needs 'score'",
         "arms: {a: x}\nscore: lines\nrepeat: 2\nstop_losers: true\n": "4:1: 'stop_losers' excludes 'repeat'",

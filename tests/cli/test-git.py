@@ -198,7 +198,7 @@ def a_project_without_a_repository_is_told_so(w):
     w.ok("clone", "-n", "c")
     w.snap("promote", "--git", "c").fails(7, "has no git repository")
     w.snap("promote", "--git", "none").fails(4, "'none'")
-    w.snap("promote", "--git").fails(2, "which clone is to be promoted?")
+    w.snap("promote", "--git").fails(2, "name the clone", "hint: snapcow list")
 
 
 @test

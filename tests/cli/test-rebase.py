@@ -179,7 +179,7 @@ def a_project_that_is_as_it_was_leaves_nothing_to_rebase(w):
 def the_clone_here_is_meant_and_without_one_it_is_asked_for(w):
     top = clone(w, "c")
     (w.project / "new").write_text("new\n")
-    w.snap("rebase").fails(2, "which clone is to be rebased?")
+    w.snap("rebase").fails(2, "name the clone", "hint: snapcow list")
     w.snap("rebase", "none").fails(4, "'none'", "list")
     saved = w.ok("-q", "rebase", cwd=top).out.decode().strip()
     assert (top / "new").exists() and len(saved) == 16, saved
