@@ -86,9 +86,10 @@ int unread_fail(const struct capture_report *r, const char *top, struct err *err
 	const uint64_t others = r->n - 1 + r->more;
 
 	if (others == 0)
-		err_set(err, first->code, "%s", first->why);
+		err_set(err, first->code, "%s; .snapignore can leave it out", first->why);
 	else
-		err_set(err, first->code, "%s (and %" PRIu64 " more cannot be read)", first->why,
-			others);
+		err_set(err, first->code,
+			"%s (and %" PRIu64 " more cannot be read); .snapignore can leave them out",
+			first->why, others);
 	return dir_fail(top, NULL, first->path, first->code, err);
 }
