@@ -41,6 +41,23 @@ void progress_done(struct progress *p)
 	p->drawn = false;
 }
 
+/* Only one line is taken back, so a long command stays out of it. */
+#define CHECK_MAX 60
+
+void progress_show_check(struct progress *p, const char *command)
+{
+	if (p->way != PROGRESS_LINE)
+		return;
+	fputs("\rchecking", p->to);
+	if (strlen(command) <= CHECK_MAX) {
+		fputs("  ", p->to);
+		out_name(p->to, command);
+	}
+	fputs("\033[K", p->to);
+	fflush(p->to);
+	p->drawn = true;
+}
+
 static void draw_amount(const struct progress *p, const struct engine_progress *now,
 			uint64_t elapsed)
 {

@@ -37,5 +37,8 @@ void progress_init_way(struct progress *p, FILE *to, enum progress_way way,
 
 void progress_done(struct progress *p); /* takes the line away */
 
+/* On a terminal: a check has begun, which may take long and prints nothing until it has ended. */
+void progress_show_check(struct progress *p, const char *command);
+
 /* What the engine reports to. */
 struct engine_watch progress_watch(struct progress *p);

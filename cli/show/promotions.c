@@ -255,6 +255,8 @@ void promotions_on_check(const char *command, const struct engine_run *run, void
 	char time[DURATION_TEXT_MAX];
 
 	progress_done(inv->progress);
+	if (!run)
+		progress_show_check(inv->progress, command);
 	if (!run || inv->json || inv->quiet)
 		return;
 	fprintf(inv->out, "%s%s%s  ", out_style(inv, run->exit_code ? OUT_BAD : OUT_GOOD),

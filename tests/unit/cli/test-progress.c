@@ -4,6 +4,7 @@
 #include "cli/progress.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "tests/lib/test.h"
 
@@ -107,6 +108,24 @@ TEST(the_time_left_is_that_of_the_part_that_runs)
 	tell(&s, 61000, ((struct engine_progress){ .doing = "writing", .total = 100 }));
 	tell(&s, 71000, ((struct engine_progress){ .doing = "writing", .done = 50, .total = 100 }));
 	check_shown(&s, "reading  10 files\nwriting   50%  50 of 100 objects  10s left\n");
+}
+
+TEST(a_check_is_named_on_a_terminal_while_it_runs)
+{
+	struct shown s;
+	char word[100];
+
+	show(&s, PROGRESS_LINE);
+	progress_show_check(&s.p, "make\a test");
+	check_shown(&s, "\rchecking  make\\x07 test\033[K\r\033[K");
+	memset(word, 'a', sizeof(word));
+	word[sizeof(word) - 1] = '\0';
+	show(&s, PROGRESS_LINE);
+	progress_show_check(&s.p, word);
+	check_shown(&s, "\rchecking\033[K\r\033[K");
+	show(&s, PROGRESS_PLAIN);
+	progress_show_check(&s.p, "make test");
+	check_shown(&s, "");
 }
 
 TEST_MAIN("progress")
