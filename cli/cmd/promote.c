@@ -200,7 +200,8 @@ static void hint(struct invocation *inv, bool again, int r)
 {
 	if (r == -ENOENT && again)
 		cmd_hint_again(inv, &(struct hint_again){ .without = "continue" });
-	if (r == -ENOENT)
+	/* Or what --to names is not there. */
+	if (r == -ENOENT && !(inv->n_words > 0 && engine_has_clone(inv->engine, inv->words[0])))
 		cmd_hint(inv, "list");
 	promotions_hint_lost(inv, r);
 }
