@@ -11,6 +11,7 @@
 #include "cli/show/experiment-page.h"
 #include "cli/show/experiments.h"
 #include "cli/show/promotions.h"
+#include "cli/unborn.h"
 
 /* --- what came of it ----------------------------------------------------------------------- */
 
@@ -411,11 +412,13 @@ static int list(struct invocation *inv, struct err *err)
 	CLEANUP(engine_experiments_done) struct engine_experiments l = { 0 };
 	const struct experiment_args *args = inv->args;
 	CLEANUP(json_done) struct json_doc doc = { 0 };
+	AUTO_FREE char *unborn = NULL;
 	struct json j, array;
 	int r = engine_experiments(inv->engine, args->all, &l, err);
 
-	if (r < 0)
-		return r;
+	r = unborn_or(inv, r, "no experiments yet", &unborn, err);
+	if (r != 0)
+		return r < 0 ? r : CMD_OK;
 	for (size_t i = 0; inv->quiet && !inv->json && i < l.n; i++)
 		fprintf(inv->out, "%s\n", l.list[i].name);
 	if (!inv->quiet && !inv->json)

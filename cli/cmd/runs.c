@@ -4,6 +4,7 @@
 #include "base/size.h"
 #include "cli/show/calls.h"
 #include "cli/show/runs.h"
+#include "cli/unborn.h"
 
 #define SHOWN_RUNS    20 /* unless more are asked for */
 #define SHOWN_COMMAND 60 /* bytes */
@@ -76,6 +77,7 @@ static int runs_run(struct invocation *inv, struct err *err)
 		.clone = inv->n_words > 0 ? inv->words[0] : NULL,
 		.all = args->all,
 	};
+	AUTO_FREE char *unborn = NULL;
 	uint64_t most = args->last;
 	size_t n;
 	int r;
@@ -85,8 +87,10 @@ static int runs_run(struct invocation *inv, struct err *err)
 	if (args->agent)
 		return calls_print(inv, most, args->all, err);
 	r = engine_runs(inv->engine, &options, &runs, err);
-	if (r < 0)
-		return r;
+	if (inv->n_words == 0)
+		r = unborn_or(inv, r, "no runs yet", &unborn, err);
+	if (r != 0)
+		return r < 0 ? r : CMD_OK;
 	n = most > 0 && most < runs.n ? (size_t)most : runs.n;
 	if (inv->json)
 		return print_json(inv, &runs, n, err);

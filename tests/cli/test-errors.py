@@ -84,7 +84,8 @@ def where_there_is_no_project_nothing_is_found(w: World):
 
 @test
 def a_project_of_which_nothing_is_kept_yet_is_no_failure(w: World):
-    for args in (("list",), ("status",), ("log",), ("log", "--all"), ("status", "--others")):
+    for args in (("list",), ("status",), ("log",), ("log", "--all"), ("status", "--others"),
+                 ("runs",), ("experiment", "list")):
         result = w.ok(*args)
         assert b" yet: the project would be " in result.out and result.err == b"", str(result)
         assert f"{w.project}\n".encode() in result.out, str(result)
