@@ -20,7 +20,7 @@ static const struct opt push_opts[] = {
 	OPT_FLAG(0, "whole", struct push_args, whole,
 		 "send everything in new packs, not only what is new"),
 	OPT_FLAG(0, "mount", struct push_args, mount,
-		 "take over packs of another repository, earlier content too"),
+		 "take over packs of another repository as they are"),
 	OPT_LIST(0, "encrypt-to", "KEY", struct push_args, encrypt_to,
 		 "encrypt for an age or SSH key, or a file with keys"),
 	OPT_STR(0, "identity", "FILE", struct push_args, identity,

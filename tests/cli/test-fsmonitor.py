@@ -363,7 +363,7 @@ def what_cannot_be_answered_is_said(w):
     w.snap("fsmonitor", "1", "0", cwd=where).fails(2, "version 2")
     w.snap("fsmonitor", cwd=where).fails(2, "VERSION TOKEN")
     w.snap("fsmonitor", "2", "x").fails(2, "is in no clone")
-    w.snap("fsmonitor", "--setup").fails(2, "which clone")
+    w.snap("fsmonitor", "--setup").fails(2, "name the clone")
     w.snap("fsmonitor", "--setup", "b").fails(4, "b")
     shutil.rmtree(where / ".git")
     w.snap("fsmonitor", "--setup", "a").fails(7, "no repository")

@@ -118,7 +118,7 @@ def inside_a_clone_it_is_that_clone(w):
     (path / "README.md").write_text("second\n")
     assert promote(w, cwd=path / "src")["clone"] == "try"
     assert (w.project / "README.md").read_text() == "second\n"
-    w.snap("promote").fails(2, "which clone")
+    w.snap("promote").fails(2, "name the clone")
 
 
 @test
