@@ -232,7 +232,7 @@ def help_lines(command):
         "metrics": 35,
         "promote": 43,
         "pull": 30,
-        "push": 30,
+        "push": 31,
         "remote": 39,
         "resolve": 30,
         "rollback": 32,
