@@ -15,7 +15,7 @@
 #include <stdint.h>
 
 #define TAKERS_MS       3000  /* after one was taken, it is probably looked at */
-#define TAKERS_LEARN_MS 60000 /* after that, what programs ask says nothing of who took one */
+#define TAKERS_LEARN_MS 60000 /* later requests say nothing of the taker */
 #define TAKERS_WAIT_MS  1500  /* a walk through 80,000 names takes a third of that */
 #define TAKERS_KEEP_MS  600000
 

@@ -1,7 +1,7 @@
 /*
  * run-secrets.h - files of a clone that usually hold secrets, for a run that nobody trusts.
  *
- * They are told by their names, in every directory but those of packages; a .pem counts if there is
+ * They are known by their names, in every directory but those of packages; a .pem counts if there is
  * a private key in it.
  */
 #pragma once
