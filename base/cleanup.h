@@ -2,8 +2,8 @@
  * cleanup.h - release what a scope owns when the scope ends.
  *
  * Every owning local carries CLEANUP(fn) and is initialised where it is declared.
- * Ownership leaves a scope only through TAKE_PTR or TAKE_FD, so searching for
- * TAKE_ finds every hand-over.
+ * Ownership leaves a scope only through TAKE_PTR, TAKE_STRUCT or TAKE_FD, so
+ * searching for TAKE_ finds every hand-over.
  */
 #pragma once
 
@@ -25,6 +25,14 @@
 		__auto_type taken_ = (p); \
 		(p) = NULL;               \
 		taken_;                   \
+	})
+
+/* The same for a struct; all zeroes remain. */
+#define TAKE_STRUCT(s)                      \
+	({                                  \
+		__auto_type taken_ = (s);   \
+		(s) = (__typeof__(s)){ 0 }; \
+		taken_;                     \
 	})
 
 #define TAKE_FD(fd)                \

@@ -8,6 +8,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdlib.h>
 
 #include "base/attr.h"
 
@@ -38,3 +39,43 @@ size_t vec_room(size_t n);
 			(list) = more_;                                   \
 		more_ != NULL;                                            \
 	})
+
+/*
+ * A pointer to the first of the `n` elements that match, or NULL.  `match` is an expression in which
+ * `it` points to an element.
+ */
+#define VEC_FIND(it, list, n, match)                                         \
+	({                                                                   \
+		__typeof__((list) + 0) found_ = NULL;                        \
+                                                                             \
+		for (size_t at_ = 0, n_ = (n); at_ < n_ && !found_; at_++) { \
+			__typeof__(found_) it = &(list)[at_];                \
+                                                                             \
+			if (match)                                           \
+				found_ = it;                                 \
+		}                                                            \
+		found_;                                                      \
+	})
+
+/* Whether any element matches, or all do. */
+#define VEC_HAS(it, list, n, match) (VEC_FIND(it, list, n, match) != NULL)
+#define VEC_ALL(it, list, n, match) (!VEC_FIND(it, list, n, !(match)))
+
+/* Free what each element owns by the statement `done`, in which `it` points to one, then `list`. */
+#define VEC_FREE(it, list, n, done)                                \
+	do {                                                       \
+		for (size_t at_ = 0; (list) && at_ < (n); at_++) { \
+			__typeof__((list) + 0) it = &(list)[at_];  \
+                                                                   \
+			done;                                      \
+		}                                                  \
+		free(list);                                        \
+	} while (0)
+
+/* Define fn(), which frees `list` of a struct with its `n` elements and leaves the struct empty. */
+#define DEFINE_LIST_DONE(fn, type, done_one)                 \
+	void fn(type *l)                                     \
+	{                                                    \
+		VEC_FREE(one, l->list, l->n, done_one(one)); \
+		*l = (type){ 0 };                            \
+	}

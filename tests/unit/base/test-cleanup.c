@@ -51,6 +51,19 @@ TEST(what_was_taken_is_not_released)
 	CHECK_EQ(n_freed, 0);
 }
 
+TEST(a_struct_that_was_taken_is_empty)
+{
+	struct pair {
+		int first, second;
+	} from = { 1, 2 }, to;
+
+	to = TAKE_STRUCT(from);
+	CHECK_EQ(to.first, 1);
+	CHECK_EQ(to.second, 2);
+	CHECK_EQ(from.first, 0);
+	CHECK_EQ(from.second, 0);
+}
+
 static int open_null(bool take)
 {
 	AUTO_CLOSE int fd = open("/dev/null", O_RDONLY | O_CLOEXEC);

@@ -100,10 +100,7 @@ static const struct field plant_fields[] = {
 };
 static const struct fields plant = FIELDS(struct plant, plant_fields);
 
-static void plant_done(struct plant *p)
-{
-	fields_done(&plant, p);
-}
+static DEFINE_FIELDS_DONE(plant_done, struct plant, plant)
 
 /* Read `text` as `ret`. */
 static int read_plant(const char *text, struct plant *ret, struct err *err)

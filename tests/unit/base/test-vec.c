@@ -1,6 +1,7 @@
 #include "tests/lib/test.h"
 
 #include <stdint.h>
+#include <string.h>
 
 #include "base/vec.h"
 
@@ -51,6 +52,82 @@ TEST(an_array_that_does_not_know_its_room_grows_too)
 	}
 	for (uint32_t i = 0; i < 1000; i++)
 		CHECK_EQ(list[i], i);
+}
+
+struct pair {
+	int key;
+	char *text;
+};
+
+struct pairs {
+	struct pair *list;
+	size_t n;
+	int other;
+};
+
+TEST(the_first_that_matches_is_found)
+{
+	const struct pair list[] = { { 1, NULL }, { 2, NULL }, { 2, NULL } };
+	const struct pair *none = NULL;
+
+	CHECK(VEC_FIND(p, list, ARRAY_LEN(list), p->key == 2) == &list[1]);
+	CHECK(!VEC_FIND(p, list, ARRAY_LEN(list), p->key == 3));
+	CHECK(!VEC_FIND(p, list, 1, p->key == 2));
+	CHECK(!VEC_FIND(p, none, 0, p->key == 2));
+	CHECK(VEC_HAS(p, list, ARRAY_LEN(list), p->key == 1));
+	CHECK(!VEC_HAS(p, list, ARRAY_LEN(list), p->key == 0));
+	CHECK(VEC_ALL(p, list, ARRAY_LEN(list), p->key == 1 || p->key == 2));
+	CHECK(!VEC_ALL(p, list, ARRAY_LEN(list), p->key == 1));
+	CHECK(VEC_ALL(p, none, 0, p->key == 1));
+}
+
+TEST(none_is_asked_after_the_first_that_matches)
+{
+	const int list[] = { 1, 2, 3 };
+	int asked = 0;
+
+	CHECK(VEC_HAS(p, list, ARRAY_LEN(list), (asked++, *p == 2)));
+	CHECK_EQ(asked, 2);
+}
+
+static void pair_done(struct pair *p)
+{
+	free(p->text);
+}
+
+static DEFINE_LIST_DONE(pairs_done, struct pairs, pair_done)
+
+/* Two of them, where the leak checker is the other half of the test. */
+static struct pair *make_pairs(void)
+{
+	struct pair *list = calloc(2, sizeof(*list));
+
+	CHECK(list);
+	for (size_t i = 0; i < 2; i++)
+		list[i].text = strdup("text");
+	return list;
+}
+
+TEST(an_array_is_freed_with_what_its_elements_own)
+{
+	struct pair *list = make_pairs(), *none = NULL;
+	int n = 0;
+
+	VEC_FREE(p, list, 2, (n++, pair_done(p)));
+	CHECK_EQ(n, 2);
+	VEC_FREE(p, none, 2, (n++, pair_done(p)));
+	CHECK_EQ(n, 2);
+}
+
+TEST(a_list_that_is_done_is_empty)
+{
+	struct pairs all = { make_pairs(), 2, 7 };
+
+	pairs_done(&all);
+	CHECK(!all.list);
+	CHECK_EQ(all.n, 0);
+	CHECK_EQ(all.other, 0);
+	pairs_done(&all);
 }
 
 TEST_MAIN("vec")
