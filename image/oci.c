@@ -343,7 +343,6 @@ int oci_find(int dir, const char *tag, const char *platform, struct oci_image *r
 	r = json_end(&doc, err);
 	if (r < 0)
 		return r;
-	*ret = found;
-	found = (struct oci_image){ 0 };
+	*ret = TAKE_STRUCT(found);
 	return 0;
 }

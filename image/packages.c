@@ -225,8 +225,7 @@ int packages_load(struct store *s, const struct object_id *root, struct packages
 	r = load_marks(&l, &found, err);
 	if (r < 0)
 		return r;
-	*ret = found;
-	found = (struct packages){ 0 };
+	*ret = TAKE_STRUCT(found);
 	return 0;
 }
 

@@ -152,8 +152,7 @@ int challenge_parse(const char *header, struct challenge *ret)
 	}
 	if (r < 0)
 		return r;
-	*ret = best;
-	best = (struct challenge){ 0 };
+	*ret = TAKE_STRUCT(best);
 	return 0;
 }
 
@@ -169,7 +168,6 @@ int challenge_choose(const struct strlist *headers, struct challenge *ret)
 			return r;
 		take_better(&best, &c);
 	}
-	*ret = best;
-	best = (struct challenge){ 0 };
+	*ret = TAKE_STRUCT(best);
 	return 0;
 }

@@ -113,8 +113,7 @@ static int read_entry(struct json entry, struct credential *ret, struct err *err
 		return r == -ENOMEM ? err_nomem(err) : r;
 	if (!c.secret && !c.refresh && !c.bearer)
 		return 0;
-	*ret = c;
-	c = (struct credential){ 0 };
+	*ret = TAKE_STRUCT(c);
 	return 1;
 }
 

@@ -223,8 +223,7 @@ int http_send(struct http *h, const struct http_request *q, struct http_answer *
 	if (r < 0)
 		return r;
 	http_answer_done(ret);
-	*ret = a;
-	a = (struct http_answer){ 0 };
+	*ret = TAKE_STRUCT(a);
 	return 0;
 }
 

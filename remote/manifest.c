@@ -254,8 +254,7 @@ int manifest_decode(const struct buf *text, struct manifest *ret, struct err *er
 		r = end(&doc, err);
 	if (r < 0)
 		return r;
-	*ret = m;
-	m = (struct manifest){ 0 };
+	*ret = TAKE_STRUCT(m);
 	return 0;
 }
 
@@ -297,8 +296,7 @@ int manifest_snapshot_decode(const struct buf *text, struct manifest_snapshot *r
 		r = end(&doc, err);
 	if (r < 0)
 		return r;
-	*ret = s;
-	s = (struct manifest_snapshot){ 0 };
+	*ret = TAKE_STRUCT(s);
 	return 0;
 }
 
@@ -356,7 +354,6 @@ int manifest_get(struct depot *d, const char *reference, struct manifest *ret,
 	if (r < 0)
 		return err_wrap(err, r, "'%s' of '%s'", reference, d->url);
 	*ret_digest = digest;
-	*ret = m;
-	m = (struct manifest){ 0 };
+	*ret = TAKE_STRUCT(m);
 	return 0;
 }

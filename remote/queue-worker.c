@@ -135,8 +135,7 @@ static int read_taken(struct queue *q, natsMsg *msg, struct queue_taken *ret, st
 	if (!t.reply || buf_append(&t.text, q->n->natsMsg_GetData(msg), (size_t)len) < 0)
 		return err_nomem(err);
 	t.attempt = read_attempt(reply);
-	*ret = t;
-	t = (struct queue_taken){ 0 };
+	*ret = TAKE_STRUCT(t);
 	return 1;
 }
 

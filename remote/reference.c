@@ -128,7 +128,6 @@ int reference_parse(const char *text, struct reference *ret, struct err *err)
 	r.repository = strdup(slash);
 	if (!r.repository)
 		return err_nomem(err);
-	*ret = r;
-	r = (struct reference){ 0 };
+	*ret = TAKE_STRUCT(r);
 	return 0;
 }

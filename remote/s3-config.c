@@ -241,7 +241,6 @@ int s3_config_find(struct s3_config *ret, struct err *err)
 		c.region = TAKE_PTR(files.region);
 	if (!c.access)
 		c.other = TAKE_PTR(files.other);
-	*ret = c;
-	c = (struct s3_config){ 0 };
+	*ret = TAKE_STRUCT(c);
 	return 0;
 }

@@ -74,8 +74,7 @@ int ssh_place_parse(const char *url, struct ssh_place *ret, struct err *err)
 			       url);
 	if (p.path[1] == '\0')
 		return err_set(err, -EINVAL, "'%s' names no directory of its own", url);
-	*ret = p;
-	p = (struct ssh_place){ 0 };
+	*ret = TAKE_STRUCT(p);
 	return 0;
 }
 

@@ -33,8 +33,7 @@ int ticket_question_read(struct stream *s, struct ticket_question *ret)
 	if (buf_append(&q.text, text, len) < 0)
 		return -ENOMEM;
 	q.mode = (enum ticket_mode)mode;
-	*ret = q;
-	q = (struct ticket_question){ 0 };
+	*ret = TAKE_STRUCT(q);
 	return 0;
 }
 

@@ -175,8 +175,7 @@ static int advance(struct invocation *inv, struct err *err)
 			failed = r;
 		if (r >= 0) {
 			engine_change_done(&l.list[i]);
-			l.list[i] = c;
-			c = (struct engine_change){ 0 };
+			l.list[i] = TAKE_STRUCT(c);
 		}
 	}
 	progress_done(inv->progress);

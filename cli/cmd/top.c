@@ -90,8 +90,7 @@ static int ask_more(struct engine *e, struct look *before, struct look *l, struc
 	if (r < 0)
 		return r;
 	if (before && before->listed_ms > 0 && clock_ms() - before->listed_ms < CLONES_MS) {
-		l->clones = before->clones;
-		before->clones = (struct engine_clones){ 0 };
+		l->clones = TAKE_STRUCT(before->clones);
 		l->listed_ms = before->listed_ms;
 		return 0;
 	}

@@ -123,8 +123,7 @@ static int read_resource(struct session *s, struct rpc_message *m, bool modern, 
 		return err_nomem(err);
 	p->tool = tool;
 	p->is_resource = true;
-	p->from_uri = doc;
-	doc = (struct json_doc){ 0 };
+	p->from_uri = TAKE_STRUCT(doc);
 	p->args = (struct json){ .doc = &p->from_uri, .node = p->from_uri.root };
 	return begin_call(s, p, err);
 }
@@ -145,8 +144,7 @@ static int take_task(struct session *s, struct rpc_message *m, struct err *err)
 		return err_nomem(err);
 	p->tool = tool;
 	p->task = act;
-	p->from_uri = doc;
-	doc = (struct json_doc){ 0 };
+	p->from_uri = TAKE_STRUCT(doc);
 	p->args = (struct json){ .doc = &p->from_uri, .node = p->from_uri.root };
 	return begin_call(s, p, err);
 }

@@ -449,8 +449,7 @@ int tool_line(const struct tool *t, struct json args, struct tool_line *ret, str
 
 	if (r < 0)
 		return r;
-	*ret = line;
-	line = (struct tool_line){ 0 };
+	*ret = TAKE_STRUCT(line);
 	return 0;
 }
 

@@ -121,8 +121,7 @@ int failures_find(const struct invocation *inv, const struct engine_experiment *
 	}
 	if (r < 0)
 		return r;
-	*ret = f;
-	f = (struct failures){ 0 };
+	*ret = TAKE_STRUCT(f);
 	return 0;
 }
 

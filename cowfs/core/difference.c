@@ -276,7 +276,6 @@ int difference_find(struct store *s, const struct object_id *from, const struct 
 	r = find_differences(&d, s, err);
 	if (r < 0)
 		return r;
-	*ret = d;
-	d = (struct difference){ 0 };
+	*ret = TAKE_STRUCT(d);
 	return 0;
 }

@@ -426,8 +426,7 @@ static int switch_root(struct layer *l, struct naming *nm, struct layer_changes 
 	l->state.id = nm->root;
 	l->switches++;
 	switch_all(&s);
-	*ret = s.changes;
-	s.changes = (struct layer_changes){ 0 };
+	*ret = TAKE_STRUCT(s.changes);
 	return 0;
 }
 

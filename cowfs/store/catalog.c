@@ -266,7 +266,6 @@ int snapshot_find(struct store *s, const char *prefix, struct snapshot *ret, str
 		return r;
 	if (!m.found)
 		return -ENOENT;
-	*ret = m.snapshot;
-	m.snapshot = (struct snapshot){ 0 };
+	*ret = TAKE_STRUCT(m.snapshot);
 	return 0;
 }

@@ -74,8 +74,7 @@ static int compare_paths(const void *a, const void *b)
 
 void unread_take(struct unread *u, struct capture_report *ret)
 {
-	*ret = u->report;
-	u->report = (struct capture_report){ 0 };
+	*ret = TAKE_STRUCT(u->report);
 	if (ret->n > 0)
 		qsort(ret->list, ret->n, sizeof(*ret->list), compare_paths);
 }

@@ -248,7 +248,6 @@ int delta_find(struct store *s, const struct object_id *before, const struct obj
 		qsort(f.delta.files, f.delta.n_files, sizeof(*f.delta.files), by_path);
 	if (f.delta.n_notes > 0)
 		qsort(f.delta.notes, f.delta.n_notes, sizeof(*f.delta.notes), notes_by_path);
-	*ret = f.delta;
-	f.delta = (struct delta){ 0 };
+	*ret = TAKE_STRUCT(f.delta);
 	return 0;
 }

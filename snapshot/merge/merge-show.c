@@ -133,7 +133,6 @@ int merge_show(struct store *s, const struct merge_conflict *c, const struct mer
 	}
 	if (r < 0)
 		return r;
-	*ret = shown;
-	shown = (struct merge_shown){ 0 };
+	*ret = TAKE_STRUCT(shown);
 	return 1;
 }

@@ -94,8 +94,7 @@ int merge_trees(struct batch *b, const struct object_id *base, const struct obje
 	if (r < 0)
 		return r;
 	merge_sort_conflicts(&m.result);
-	*ret = m.result;
-	m.result = (struct merge){ 0 };
+	*ret = TAKE_STRUCT(m.result);
 	return 0;
 }
 

@@ -232,7 +232,6 @@ int lines_compare(const struct buf *a, const struct buf *b, struct lines *ret, s
 		r = compare(&l, err);
 	if (r <= 0)
 		return r;
-	*ret = l;
-	l = (struct lines){ 0 };
+	*ret = TAKE_STRUCT(l);
 	return 1;
 }

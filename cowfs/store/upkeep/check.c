@@ -234,7 +234,6 @@ int check_store(struct store *s, check_progress_fn progress, void *ctx, struct c
 	r = check_refs(&c, err);
 	if (r < 0)
 		return r;
-	*ret = c.report;
-	c.report = (struct check_report){ 0 };
+	*ret = TAKE_STRUCT(c.report);
 	return 0;
 }
