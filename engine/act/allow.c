@@ -114,7 +114,6 @@ int allow_edit(struct task *task, const char *name, const struct strlist *rules,
 	r = put(s, &clone, &a.rules, err);
 	if (r < 0)
 		return r;
-	*ret = a;
-	a = (struct engine_allowed){ 0 };
+	*ret = TAKE_STRUCT(a);
 	return 0;
 }

@@ -235,8 +235,7 @@ static int tell_one(struct telling *t, const char *name, struct engine_clone *re
 	/* The rest is worth reporting even if the changes cannot be counted. */
 	if (tell_content(t, &c, &one, &why) < 0)
 		engine_warn(&t->task->engine, "clone '%s': %s, continuing", name, why.msg);
-	*ret = one;
-	one = (struct engine_clone){ 0 };
+	*ret = TAKE_STRUCT(one);
 	return 0;
 }
 
@@ -287,8 +286,7 @@ int clone_list(struct task *task, bool all, struct engine_clones *ret, struct er
 	t.clones.n = kept;
 	t.clones.project = TAKE_PTR(project.path);
 	t.clones.elapsed_ms = engine_clock_ms() - start;
-	*ret = t.clones;
-	t.clones = (struct engine_clones){ 0 };
+	*ret = TAKE_STRUCT(t.clones);
 	return 0;
 }
 
@@ -351,8 +349,7 @@ static int overview(struct task *task, const struct engine_watch *watch,
 	promises_project_news(task->host->promises, &project.id, &o.capturing);
 	stale_tell_project(task, &project, watch, &o);
 	o.path = TAKE_PTR(project.path);
-	*ret = o;
-	o = (struct engine_overview){ 0 };
+	*ret = TAKE_STRUCT(o);
 	return 0;
 }
 

@@ -72,8 +72,7 @@ static int find_start(struct task *task, const struct engine_clone_options *opti
 		return r;
 	if (state.kind == STATE_CLONE)
 		return base_now(task, from, options, made, ret, err);
-	*ret = state.snapshot;
-	state.snapshot = (struct snapshot){ 0 };
+	*ret = TAKE_STRUCT(state.snapshot);
 	return 1;
 }
 
@@ -554,8 +553,7 @@ static int make(struct task *task, const struct engine_clone_options *options,
 	}
 	follow_up(&m);
 	m.clones.elapsed_ms = engine_clock_ms() - start;
-	*ret = m.clones;
-	m.clones = (struct engine_clones){ 0 };
+	*ret = TAKE_STRUCT(m.clones);
 	return 0;
 }
 

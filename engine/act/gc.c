@@ -124,7 +124,6 @@ int upkeep_gc(struct task *task, const struct engine_gc_options *options, struct
 	gc.disk_before = before;
 	gc.disk_after = store_disk_bytes(s);
 	gc.elapsed_ms = engine_clock_ms() - start;
-	*ret = gc;
-	gc = (struct engine_gc){ 0 };
+	*ret = TAKE_STRUCT(gc);
 	return 0;
 }

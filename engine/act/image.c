@@ -230,7 +230,6 @@ int image_remove(struct task *task, const char *name, bool force, struct engine_
 	r = project_forget(task, catalog_id_hex(&p.id, hex), force, err);
 	if (r < 0)
 		return r;
-	*ret = gone;
-	gone = (struct engine_image){ 0 };
+	*ret = TAKE_STRUCT(gone);
 	return r;
 }

@@ -49,7 +49,6 @@ int merge_find(struct task *task, const struct merge_ask *asked, struct merge_to
 	r = conflicts_show(s, &m, &options, told.conflicts, err);
 	if (r < 0)
 		return r;
-	*ret = told;
-	told = (struct merge_told){ 0 };
+	*ret = TAKE_STRUCT(told);
 	return 0;
 }

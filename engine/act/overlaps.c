@@ -169,8 +169,7 @@ static int add_meeting(struct sweep *s, struct pair *p, struct err *err)
 
 	if (!VEC_ONE_MORE(res->list, res->n))
 		return err_nomem(err);
-	res->list[res->n++] = p->meeting;
-	p->meeting = (struct engine_meeting){ 0 };
+	res->list[res->n++] = TAKE_STRUCT(p->meeting);
 	return 0;
 }
 
@@ -237,7 +236,6 @@ int overlaps_find(struct task *task, const char *name, struct engine_overlaps *r
 	if (r < 0)
 		return r;
 	s.result.looked_at = s.n - (name && s.n > 0);
-	*ret = s.result;
-	s.result = (struct engine_overlaps){ 0 };
+	*ret = TAKE_STRUCT(s.result);
 	return 0;
 }

@@ -518,7 +518,6 @@ int promote_do(struct task *task, const struct promote_options *options,
 	event_promoted(task, &p.result);
 	p.result.elapsed_ms = engine_clock_ms() - start;
 	*ret_now = p.now;
-	*ret = p.result;
-	p.result = (struct engine_promotion){ 0 };
+	*ret = TAKE_STRUCT(p.result);
 	return 0;
 }

@@ -556,7 +556,6 @@ int rebase_do(struct task *task, const struct engine_rebase_options *options,
 	catalog_id_hex(&p.base.id, p.result.from);
 	event_rebased(task, &p.result);
 	p.result.elapsed_ms = engine_clock_ms() - start;
-	*ret = p.result;
-	p.result = (struct engine_rebased){ 0 };
+	*ret = TAKE_STRUCT(p.result);
 	return 0;
 }

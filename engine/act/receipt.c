@@ -205,8 +205,7 @@ int receipt_find(struct store *s, const struct project *p, const char *word, str
 		return r;
 	if (found.state == RECEIPT_UNDONE)
 		return err_set(err, -ENOENT, "'%s' was taken back already", word);
-	*ret = found;
-	found = (struct receipt){ 0 };
+	*ret = TAKE_STRUCT(found);
 	return 0;
 }
 

@@ -398,8 +398,7 @@ static int receive(struct task *task, const struct engine_receive_options *optio
 		*ret_lazy = v.lazy.record;
 		got.promised = v.lazy.record.files > 0;
 	}
-	*ret = got;
-	got = (struct engine_received){ 0 };
+	*ret = TAKE_STRUCT(got);
 	return 0;
 }
 

@@ -152,8 +152,7 @@ static int describe(struct choosing *c, const struct forget *f, struct engine_hi
 			return r;
 		h.n++;
 	}
-	*ret = h;
-	h = (struct engine_history){ 0 };
+	*ret = TAKE_STRUCT(h);
 	return 0;
 }
 

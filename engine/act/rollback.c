@@ -207,7 +207,6 @@ int rollback_do(struct task *task, const struct engine_rollback_options *options
 		return err_nomem(err);
 	event_rolled(task, &g.result);
 	g.result.elapsed_ms = engine_clock_ms() - start;
-	*ret = g.result;
-	g.result = (struct engine_rolled){ 0 };
+	*ret = TAKE_STRUCT(g.result);
 	return 0;
 }

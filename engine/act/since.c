@@ -137,7 +137,6 @@ int clone_since(struct task *task, const char *name, const char *below, const ch
 	r = tell(task, live, below, token, &since, err);
 	if (r < 0)
 		return r;
-	*ret = since;
-	since = (struct engine_since){ 0 };
+	*ret = TAKE_STRUCT(since);
 	return 0;
 }

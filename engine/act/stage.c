@@ -507,8 +507,7 @@ int stage_begin(struct task *task, const struct stage_options *o, struct stage *
 		kept->remove &= kept->made;
 		return r;
 	}
-	*ret = stage;
-	stage = (struct stage){ 0 };
+	*ret = TAKE_STRUCT(stage);
 	return 0;
 }
 

@@ -51,8 +51,7 @@ static int commit(struct change *c, const char *name, const struct catalog_id *s
 	if (r < 0)
 		return r;
 	c->told.project = TAKE_PTR(c->project.path);
-	*ret = c->told;
-	c->told = (struct engine_tags){ 0 };
+	*ret = TAKE_STRUCT(c->told);
 	return 0;
 }
 

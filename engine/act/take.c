@@ -512,7 +512,6 @@ int take_snapshot(struct task *task, const struct engine_take_options *options, 
 	if (!t.is_same && !options->git && !t.owner)
 		event_taken(task, &taken);
 	taken.elapsed_ms = engine_clock_ms() - start;
-	*ret = taken;
-	taken = (struct engine_taken){ 0 };
+	*ret = TAKE_STRUCT(taken);
 	return 0;
 }

@@ -31,8 +31,7 @@ static int ask_to_tag(struct engine *e, const char *name, const char *state,
 	r = ask_take(&a, answer, &wire_tag, &tags.list[0], err);
 	if (r < 0)
 		return r;
-	*ret = tags;
-	tags = (struct engine_tags){ 0 };
+	*ret = TAKE_STRUCT(tags);
 	return 0;
 }
 

@@ -295,7 +295,6 @@ int engine_bisect(struct engine *e, const struct engine_bisect_options *options,
 	if (r < 0)
 		return r;
 	b.result.elapsed_ms = engine_clock_ms() - begun;
-	*ret = b.result;
-	b.result = (struct engine_bisect){ 0 };
+	*ret = TAKE_STRUCT(b.result);
 	return 0;
 }

@@ -231,7 +231,6 @@ int engine_compare(struct engine *e, const struct engine_compare_options *option
 	r = compare(&c, err);
 	if (r < 0)
 		return r;
-	*ret = c.result;
-	c.result = (struct engine_compare){ 0 };
+	*ret = TAKE_STRUCT(c.result);
 	return 0;
 }

@@ -395,7 +395,6 @@ int engine_experiments(struct engine *e, bool all, struct engine_experiments *re
 		return r;
 	if (l.n > 0)
 		qsort(l.list, l.n, sizeof(*l.list), by_age);
-	*ret = l;
-	l = (struct engine_experiments){ 0 };
+	*ret = TAKE_STRUCT(l);
 	return 0;
 }

@@ -111,8 +111,7 @@ int engine_experiment_cancel(struct engine *e, const char *name, struct engine_e
 	if (r < 0)
 		return r;
 	if (!x.alive && x.state == ENGINE_EXPERIMENT_ENDED) {
-		*ret = x;
-		x = (struct engine_experiment){ 0 };
+		*ret = TAKE_STRUCT(x);
 		return 1;
 	}
 	r = end_worker(e, name, &x, err);

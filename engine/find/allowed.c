@@ -44,8 +44,7 @@ int allowed_load(struct store *s, const struct clone *clone, struct engine_allow
 		return r;
 	if (r >= 0 && record.created == clone->created && split(record.rules, &a.rules) < 0)
 		return err_nomem(err);
-	*ret = a;
-	a = (struct engine_allowed){ 0 };
+	*ret = TAKE_STRUCT(a);
 	return 0;
 }
 

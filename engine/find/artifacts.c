@@ -40,8 +40,7 @@ int artifact_entry(const struct artifact *a, struct engine_artifact *ret, struct
 	catalog_id_hex(&a->id, made.id);
 	snprintf(made.sha256, sizeof(made.sha256), "%s", a->sha256);
 	snprintf(made.run, sizeof(made.run), "%s", a->run ? a->run : "");
-	*ret = made;
-	made = (struct engine_artifact){ 0 };
+	*ret = TAKE_STRUCT(made);
 	return 0;
 }
 
@@ -97,8 +96,7 @@ int artifact_find(struct store *store, const struct catalog_id *project, const c
 		return err_set(err, -ENOENT, "this project has no artifact '%.64s'", id);
 	if (ret_root)
 		*ret_root = s.root;
-	*ret = s.found;
-	s.found = (struct engine_artifact){ 0 };
+	*ret = TAKE_STRUCT(s.found);
 	return 0;
 }
 
@@ -162,7 +160,6 @@ int engine_artifacts(struct engine *e, struct engine_artifacts *ret, struct err 
 	if (l.all.n > 0)
 		qsort(l.all.list, l.all.n, sizeof(*l.all.list), newest_first);
 	l.all.project = TAKE_PTR(project.path);
-	*ret = l.all;
-	l.all = (struct engine_artifacts){ 0 };
+	*ret = TAKE_STRUCT(l.all);
 	return 0;
 }

@@ -51,7 +51,6 @@ int upkeep_check(struct engine *e, const struct engine_check_options *options,
 	if (r < 0)
 		return r;
 	c.elapsed_ms = engine_clock_ms() - start;
-	*ret = c;
-	c = (struct engine_check){ 0 };
+	*ret = TAKE_STRUCT(c);
 	return 0;
 }

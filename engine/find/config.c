@@ -348,8 +348,7 @@ int engine_agent_checks(const struct engine *e, struct strlist *ret, struct err 
 
 	if (r < 0)
 		return r;
-	*ret = config.checks;
-	config.checks = (struct strlist){ 0 };
+	*ret = TAKE_STRUCT(config.checks);
 	return 0;
 }
 

@@ -252,8 +252,7 @@ static int choose_project(struct reading *r, struct engine *e, struct err *err)
 	x = engine_project(e, &s, &project, err);
 	if (x < 0)
 		return x;
-	r->project = project;
-	project = (struct project){ 0 };
+	r->project = TAKE_STRUCT(project);
 	return 0;
 }
 

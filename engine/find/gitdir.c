@@ -213,7 +213,6 @@ int gitdir_find(struct engine *e, const char *project, struct gitdir *ret, struc
 	if (!names_project(&g, project))
 		return err_set(err, -EXDEV, "'%s' leads to '%s', which does not name '%s'", mark,
 			       g.own, project);
-	*ret = g;
-	g = (struct gitdir){ 0 };
+	*ret = TAKE_STRUCT(g);
 	return 1;
 }

@@ -91,8 +91,7 @@ int history_entry(const struct snapshot *s, struct engine_snapshot *ret, struct 
 	if (!copy.message || (s->clone && !copy.clone) || (s->part && !copy.part) ||
 	    (s->meta && !copy.meta))
 		return err_nomem(err);
-	*ret = copy;
-	copy = (struct engine_snapshot){ 0 };
+	*ret = TAKE_STRUCT(copy);
 	return 0;
 }
 
@@ -152,8 +151,7 @@ static int load_snapshots(struct store *s, struct collect *c, struct engine_hist
 		return r;
 	if (c->history.n > 0)
 		qsort(c->history.list, c->history.n, sizeof(*c->history.list), newest_first);
-	*ret = c->history;
-	c->history = (struct engine_history){ 0 };
+	*ret = TAKE_STRUCT(c->history);
 	return 0;
 }
 

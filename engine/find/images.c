@@ -154,8 +154,7 @@ static int load(struct engine *e, const char *only, struct engine_images *ret, s
 		return r;
 	if (l.all.n > 0)
 		qsort(l.all.list, l.all.n, sizeof(*l.all.list), by_name);
-	*ret = l.all;
-	l.all = (struct engine_images){ 0 };
+	*ret = TAKE_STRUCT(l.all);
 	return 0;
 }
 

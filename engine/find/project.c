@@ -222,8 +222,7 @@ int project_choose(struct engine *e, struct store *s, const char *named, struct 
 	r = may_read(e, p.path, err);
 	if (r < 0)
 		return r;
-	*ret = p;
-	p = (struct project){ 0 };
+	*ret = TAKE_STRUCT(p);
 	return 0;
 }
 

@@ -108,8 +108,7 @@ int engine_projects(struct engine *e, struct engine_projects *ret, struct err *e
 		return r;
 	if (g.all.n > 0)
 		qsort(g.all.list, g.all.n, sizeof(*g.all.list), by_path);
-	*ret = g.all;
-	g.all = (struct engine_projects){ 0 };
+	*ret = TAKE_STRUCT(g.all);
 	return 0;
 }
 

@@ -131,7 +131,6 @@ int engine_receipts(struct engine *e, struct engine_receipts *ret, struct err *e
 		return r;
 	if (c.all.n > 0)
 		qsort(c.all.list, c.all.n, sizeof(*c.all.list), newest_first);
-	*ret = c.all;
-	c.all = (struct engine_receipts){ 0 };
+	*ret = TAKE_STRUCT(c.all);
 	return 0;
 }

@@ -234,7 +234,6 @@ int engine_rules(struct engine *e, struct engine_rules *ret, struct err *err)
 		r = rules_read_project(&rules, project.path, err);
 	if (r < 0)
 		return r;
-	*ret = rules;
-	rules = (struct engine_rules){ 0 };
+	*ret = TAKE_STRUCT(rules);
 	return 0;
 }

@@ -306,8 +306,7 @@ int run_record_read(const char *store, const char *id, struct engine_run *ret, s
 		run.problem = strdup("the process that ran it was killed or the machine stopped, "
 				     "and the run ended with it");
 	}
-	*ret = run;
-	run = (struct engine_run){ 0 };
+	*ret = TAKE_STRUCT(run);
 	return 0;
 }
 

@@ -121,7 +121,6 @@ int engine_run_wait(struct engine *e, const struct engine_wait_options *o, struc
 	if (r < 0)
 		return r;
 	r = is_enough(&w) ? 0 : 1;
-	*ret = w.runs;
-	w.runs = (struct engine_runs){ 0 };
+	*ret = TAKE_STRUCT(w.runs);
 	return r;
 }

@@ -101,8 +101,7 @@ int engine_runs(struct engine *e, const struct engine_runs_options *options,
 		return r;
 	if (l.runs.n > 0)
 		qsort(l.runs.list, l.runs.n, sizeof(*l.runs.list), by_start);
-	*ret = l.runs;
-	l.runs = (struct engine_runs){ 0 };
+	*ret = TAKE_STRUCT(l.runs);
 	return 0;
 }
 

@@ -129,8 +129,7 @@ int state_find(struct engine *e, struct store *s, const char *text, struct state
 
 	if (r < 0)
 		return r;
-	*ret = found;
-	found = (struct state){ 0 };
+	*ret = TAKE_STRUCT(found);
 	return 0;
 }
 

@@ -129,7 +129,6 @@ int engine_stats(struct engine *e, struct engine_stats *ret, struct err *err)
 	c.stats.stored = sizes.chunk_bytes + sizes.object_bytes;
 	c.stats.disk = sizes.file_bytes;
 	c.stats.free = sizes.free_bytes;
-	*ret = c.stats;
-	c.stats = (struct engine_stats){ 0 };
+	*ret = TAKE_STRUCT(c.stats);
 	return 0;
 }

@@ -132,7 +132,6 @@ int engine_tags(struct engine *e, struct engine_tags *ret, struct err *err)
 	if (r < 0)
 		return r;
 	l.tags.project = TAKE_PTR(project.path);
-	*ret = l.tags;
-	l.tags = (struct engine_tags){ 0 };
+	*ret = TAKE_STRUCT(l.tags);
 	return 0;
 }

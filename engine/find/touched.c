@@ -238,8 +238,7 @@ int touched_open(struct store *s, const struct catalog_id *project, struct touch
 	r = enter_all(&t, err);
 	if (r < 0)
 		return r;
-	*ret = t;
-	t = (struct touched){ 0 };
+	*ret = TAKE_STRUCT(t);
 	return 0;
 }
 

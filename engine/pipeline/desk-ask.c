@@ -127,8 +127,7 @@ int engine_desk_list(const char *address, struct engine_changes *ret, struct err
 	r = json_end(&doc, err);
 	if (r < 0)
 		return err_wrap(err, -EPROTO, "the answer of '%s'", address);
-	*ret = all;
-	all = (struct engine_changes){ 0 };
+	*ret = TAKE_STRUCT(all);
 	return 0;
 }
 

@@ -99,8 +99,7 @@ static int settle(struct shipping *s, const struct engine_stage *stage, struct e
 	change_unsettle(c);
 	if (!VEC_ONE_MORE(c->settings, c->n_settings))
 		return err_nomem(err);
-	c->settings[c->n_settings++] = now;
-	now = (struct engine_stage){ 0 };
+	c->settings[c->n_settings++] = TAKE_STRUCT(now);
 	return 0;
 }
 

@@ -66,8 +66,7 @@ int pipeline_stage_copy(const struct engine_stage *s, struct engine_stage *ret, 
 	r = texts_add_all(&c.approvers, &c.n_approvers, s->approvers, s->n_approvers, err);
 	if (r < 0)
 		return r;
-	*ret = c;
-	c = (struct engine_stage){ 0 };
+	*ret = TAKE_STRUCT(c);
 	return r;
 }
 
@@ -380,8 +379,7 @@ static int pipeline_parse(const char *project, const char *user_name, const stru
 	p.project = strdup(project);
 	if (!p.file || !p.project)
 		return err_nomem(err);
-	*ret = p;
-	p = (struct engine_pipeline){ 0 };
+	*ret = TAKE_STRUCT(p);
 	return 0;
 }
 

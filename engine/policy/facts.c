@@ -336,7 +336,6 @@ int engine_facts(struct engine *e, const struct engine_facts_options *options,
 	r = find_facts(e, clone, options, &f, err);
 	if (r < 0)
 		return r;
-	*ret = f;
-	f = (struct engine_facts){ 0 };
+	*ret = TAKE_STRUCT(f);
 	return 0;
 }

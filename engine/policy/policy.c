@@ -361,7 +361,6 @@ int engine_policy_explain(struct engine *e, const struct engine_policy_options *
 	r = explain(e, options, clone, &v, err);
 	if (r < 0)
 		return r;
-	*ret = v;
-	v = (struct engine_verdict){ 0 };
+	*ret = TAKE_STRUCT(v);
 	return 0;
 }

@@ -106,8 +106,7 @@ static int join_words(struct strlist *own, struct strlist *base, struct err *err
 	strlist_done(own);
 	if (r < 0)
 		return err_nomem(err);
-	*own = all;
-	all = (struct strlist){ 0 };
+	*own = TAKE_STRUCT(all);
 	return 0;
 }
 
@@ -174,8 +173,7 @@ int profile_inherit(const struct profile_source *src, struct engine_profile *p,
 	if (src->said[KEY_SECCOMP].line == 0)
 		p->seccomp = TAKE_PTR(base->seccomp);
 	if (src->said[KEY_ENTRYPOINT].line == 0) {
-		p->entrypoint = base->entrypoint;
-		base->entrypoint = (struct strlist){ 0 };
+		p->entrypoint = TAKE_STRUCT(base->entrypoint);
 	}
 	drop_set(&base->env, &p->env);
 	r = join_words(&p->env, &base->env, err);

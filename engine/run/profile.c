@@ -273,8 +273,7 @@ static int load_profile(const struct places *places, enum engine_profile_origin 
 	if (r < 0)
 		return r;
 	p.mem_said = base.mem_said || (src.said[KEY_MEM].line > 0 && !is_of_nobody(&p));
-	*ret = p;
-	p = (struct engine_profile){ 0 };
+	*ret = TAKE_STRUCT(p);
 	return 0;
 }
 
@@ -384,7 +383,6 @@ int engine_profiles(struct engine *e, struct engine_profiles *ret, struct err *e
 		r = fill_entry(&places, &p.list[i], err);
 	if (r < 0)
 		return r;
-	*ret = p;
-	p = (struct engine_profiles){ 0 };
+	*ret = TAKE_STRUCT(p);
 	return 0;
 }

@@ -50,7 +50,6 @@ int engine_allow(struct engine *e, const char *clone, const struct strlist *rule
 	r = r < 0 ? err_nomem(err) : ask_end(&q, err);
 	if (r < 0)
 		return r;
-	*ret = a;
-	a = (struct engine_allowed){ 0 };
+	*ret = TAKE_STRUCT(a);
 	return 0;
 }

@@ -165,7 +165,6 @@ int engine_run_cancel(struct engine *e, const char *id, struct engine_run *ret, 
 			       d.r < 0 ? d.why.msg : "the process that runs it does not end");
 	if (d.r < 0 && d.why.code == d.r && d.r != -ESRCH)
 		return err_set(err, d.r, "%s", d.why.msg);
-	*ret = d.run;
-	d.run = (struct engine_run){ 0 };
+	*ret = TAKE_STRUCT(d.run);
 	return d.was_over;
 }

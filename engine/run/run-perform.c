@@ -148,7 +148,6 @@ int run_perform(struct engine *e, const struct engine_run_options *options, stru
 	r = options->perform(&p.shared, options->perform_ctx, err);
 	take_end(&p, r, err);
 	run_after_end(e, &p.record, &p.run);
-	*ret = p.run;
-	p.run = (struct engine_run){ 0 };
+	*ret = TAKE_STRUCT(p.run);
 	return ret->state == ENGINE_RUN_REFUSED ? r : 0;
 }

@@ -37,8 +37,7 @@ int run_refusals_add(struct engine_refusals *r, const struct scrub *secrets,
 	}
 	if (!VEC_ONE_MORE(r->list, r->n))
 		return -ENOMEM;
-	r->list[r->n++] = one;
-	one = (struct engine_refusal){ 0 };
+	r->list[r->n++] = TAKE_STRUCT(one);
 	return 0;
 }
 

@@ -590,8 +590,7 @@ int engine_run(struct engine *e, const struct engine_run_options *options, struc
 	clear_away(&r);
 	run_after_end(e, &r.record, &r.run);
 	handed = hand_over(&r, x < 0 ? NULL : err);
-	*ret = r.run;
-	r.run = (struct engine_run){ 0 };
+	*ret = TAKE_STRUCT(r.run);
 	if (handed < 0 && x >= 0)
 		return handed;
 	/* A program that could not be executed, a timeout and a cancellation are results. */

@@ -81,7 +81,6 @@ int engine_fetch_for(struct engine *e, const struct engine_fetch_options *option
 	if (r < 0)
 		return r;
 	*ret_changed = now.files > 0 && r > 0;
-	*ret = fetched;
-	fetched = (struct engine_fetched){ 0 };
+	*ret = TAKE_STRUCT(fetched);
 	return 0;
 }

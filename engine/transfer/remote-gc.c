@@ -281,7 +281,6 @@ int engine_remote_gc(struct engine *e, const struct engine_remote_gc_options *op
 	if (r < 0)
 		return r;
 	out.remote = TAKE_PTR(t.url);
-	*ret = out;
-	out = (struct engine_remote_gc){ 0 };
+	*ret = TAKE_STRUCT(out);
 	return 0;
 }

@@ -111,7 +111,6 @@ int engine_remote_log(struct engine *e, const char *what, size_t max, struct eng
 	if (r < 0)
 		return r;
 	l.remote = TAKE_PTR(t.url);
-	*ret = l;
-	l = (struct engine_remote_log){ 0 };
+	*ret = TAKE_STRUCT(l);
 	return 0;
 }

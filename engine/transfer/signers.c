@@ -76,8 +76,7 @@ int signers_find(struct engine *e, const struct target *t, const struct engine_t
 			       "there is no list of allowed signers: --allowed-signers FILE, or "
 			       "remote.%s.signers in config.yaml",
 			       t->remote ? t->remote : "NAME");
-	*ret = s;
-	s = (struct signers){ 0 };
+	*ret = TAKE_STRUCT(s);
 	return 0;
 }
 

@@ -77,8 +77,7 @@ int engine_remotes(struct engine *e, struct engine_remotes *ret, struct err *err
 		return err_wrap(err, r, "'%s'", path);
 	if (all.n > 0)
 		qsort(all.list, all.n, sizeof(*all.list), by_name);
-	*ret = all;
-	all = (struct engine_remotes){ 0 };
+	*ret = TAKE_STRUCT(all);
 	return 0;
 }
 
@@ -262,8 +261,7 @@ int target_find(struct engine *e, const char *text, struct target *ret, struct e
 		if (!t.name)
 			return err_nomem(err);
 	}
-	*ret = t;
-	t = (struct target){ 0 };
+	*ret = TAKE_STRUCT(t);
 	return 0;
 }
 

@@ -331,8 +331,7 @@ int engine_artifact_get(struct engine *e, const char *id, const char *to,
 	sigprocmask(SIG_SETMASK, &was, NULL);
 	if (r < 0)
 		return r;
-	*ret = o.artifact;
-	o.artifact = (struct engine_artifact){ 0 };
+	*ret = TAKE_STRUCT(o.artifact);
 	return r;
 }
 

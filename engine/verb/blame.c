@@ -65,8 +65,7 @@ static int part(const struct hunks *hunks, struct spans *rest, struct spans *old
 			return r;
 	}
 	free(rest->list);
-	*rest = kept;
-	kept = (struct spans){ 0 };
+	*rest = TAKE_STRUCT(kept);
 	return 0;
 }
 
@@ -253,7 +252,6 @@ int engine_blame(struct engine *e, const struct engine_blame_options *options,
 		return r;
 	b.result.versions.path = TAKE_PTR(b.walk.path);
 	b.result.versions.project = TAKE_PTR(b.walk.trail.project.path);
-	*ret = b.result;
-	b.result = (struct engine_blame){ 0 };
+	*ret = TAKE_STRUCT(b.result);
 	return 0;
 }

@@ -377,8 +377,7 @@ int commits_bundle(struct engine *e, const char *named, struct commits *ret, str
 	r = add_submodules(e, project, clone, &top, &c, err);
 	if (r < 0)
 		return r;
-	*ret = c;
-	c = (struct commits){ 0 };
+	*ret = TAKE_STRUCT(c);
 	return 0;
 }
 

@@ -284,7 +284,6 @@ int engine_export(struct engine *e, const struct engine_export_options *options,
 	if (r < 0)
 		return r;
 	done.elapsed_ms = engine_clock_ms() - start;
-	*ret = done;
-	done = (struct engine_exported){ 0 };
+	*ret = TAKE_STRUCT(done);
 	return 0;
 }

@@ -130,8 +130,7 @@ int engine_metrics(struct engine *e, struct engine_metrics *ret, struct err *err
 	r = ask_for_it(e, &m, err);
 	if (r < 0)
 		return r;
-	*ret = m;
-	m = (struct engine_metrics){ 0 };
+	*ret = TAKE_STRUCT(m);
 	return 0;
 }
 
@@ -150,7 +149,6 @@ int engine_metrics_brief(struct engine *e, struct engine_metrics *ret, struct er
 	r = ask_for_it(e, &m, err);
 	if (r < 0)
 		return r;
-	*ret = m;
-	m = (struct engine_metrics){ 0 };
+	*ret = TAKE_STRUCT(m);
 	return 0;
 }

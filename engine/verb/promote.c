@@ -258,8 +258,7 @@ static int promote_once(struct engine *e, const struct engine_promote_options *o
 		r = land_checked(e, &o, &c, &p, err);
 	if (r < 0)
 		return r;
-	*ret = p;
-	p = (struct engine_promotion){ 0 };
+	*ret = TAKE_STRUCT(p);
 	return 0;
 }
 
@@ -294,8 +293,7 @@ static int promote(struct engine *e, const struct engine_promote_options *option
 		return err_wrap(err, r, "the files are promoted, but not the commits");
 	}
 	ret->git = true;
-	ret->commits = commits.told;
-	commits.told = (struct engine_commits){ 0 };
+	ret->commits = TAKE_STRUCT(commits.told);
 	return 0;
 }
 

@@ -217,7 +217,6 @@ int submodules_changed(struct engine *e, const char *clone, const char *project,
 	r = keep_changed(e, clone, &found, err);
 	if (r < 0)
 		return r;
-	*ret = found;
-	found = (struct submodules){ 0 };
+	*ret = TAKE_STRUCT(found);
 	return 0;
 }

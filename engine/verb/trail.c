@@ -292,8 +292,7 @@ int trail_open(struct engine *e, struct trail *ret, struct err *err)
 	r = load(&t, err);
 	if (r < 0)
 		return r;
-	*ret = t;
-	t = (struct trail){ 0 };
+	*ret = TAKE_STRUCT(t);
 	return 0;
 }
 

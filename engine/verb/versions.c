@@ -371,7 +371,6 @@ int engine_log_path(struct engine *e, const struct engine_blame_options *options
 		return r;
 	l.result.path = TAKE_PTR(l.walk.path);
 	l.result.project = TAKE_PTR(l.walk.trail.project.path);
-	*ret = l.result;
-	l.result = (struct engine_versions){ 0 };
+	*ret = TAKE_STRUCT(l.result);
 	return 0;
 }

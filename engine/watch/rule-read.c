@@ -409,8 +409,7 @@ static int rules_parse(const char *name, const struct buf *text, struct engine_r
 	rules.file = strdup(name);
 	if (!rules.file)
 		return err_nomem(err);
-	*ret = rules;
-	rules = (struct engine_rules_of_watch){ 0 };
+	*ret = TAKE_STRUCT(rules);
 	return 0;
 }
 
@@ -532,7 +531,6 @@ int engine_watch_rules(struct engine *e, struct engine_rules_of_watch *ret, stru
 			r = narrow_by_project(&rules, rules.list[i].project, err);
 	if (r < 0)
 		return r;
-	*ret = rules;
-	rules = (struct engine_rules_of_watch){ 0 };
+	*ret = TAKE_STRUCT(rules);
 	return 0;
 }

@@ -156,8 +156,7 @@ int engine_watch_status(struct engine *e, struct engine_watch_status *ret, struc
 		s.list[s.n].rule = &s.rules.list[s.n];
 		describe(&s, &control, &state, &s.list[s.n]);
 	}
-	*ret = s;
-	s = (struct engine_watch_status){ 0 };
+	*ret = TAKE_STRUCT(s);
 	return 0;
 }
 

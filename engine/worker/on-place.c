@@ -104,8 +104,7 @@ static int find_strict(struct engine *e, const char *url, struct target *ret, st
 		r = r < 0 ? r : signers_demanded(e, &one, err);
 		if (r <= 0)
 			continue;
-		*ret = one;
-		one = (struct target){ 0 };
+		*ret = TAKE_STRUCT(one);
 	}
 	return r;
 }

@@ -175,8 +175,7 @@ static int take_up(struct on *o, struct err *err)
 		return r;
 	memcpy(o->to->ticket, id, sizeof(id));
 	snprintf(o->pushed.manifest, sizeof(o->pushed.manifest), "%s", t.snapshot);
-	o->labels = t.labels;
-	t.labels = (struct strlist){ 0 };
+	o->labels = TAKE_STRUCT(t.labels);
 	return text_set(&o->to->pushed, err, "%s", o->pushed.state);
 }
 

@@ -170,7 +170,6 @@ int engine_worker_status(struct engine *e, const struct engine_worker_status_opt
 	s.taken = n.taken;
 	s.redelivered = n.redelivered;
 	s.results = n.results;
-	*ret = s;
-	s = (struct engine_worker_status){ 0 };
+	*ret = TAKE_STRUCT(s);
 	return 0;
 }

@@ -279,8 +279,7 @@ int ticket_decode(const struct buf *text, struct ticket *ret, struct err *err)
 		r = check_ticket(&t, err);
 	if (r < 0)
 		return err_wrap(err, r, "a ticket");
-	*ret = t;
-	t = (struct ticket){ 0 };
+	*ret = TAKE_STRUCT(t);
 	return 0;
 }
 
@@ -372,8 +371,7 @@ int result_decode(const struct buf *text, struct result *ret, struct err *err)
 		r = check_result(&res, err);
 	if (r < 0)
 		return err_wrap(err, r, "a result");
-	*ret = res;
-	res = (struct result){ 0 };
+	*ret = TAKE_STRUCT(res);
 	return 0;
 }
 
