@@ -16,6 +16,7 @@
 #include "base/buf.h"
 #include "base/cleanup.h"
 #include "base/utf8.h"
+#include "base/vec.h"
 
 #define LAST_OF_ONE_UNIT 0xffffU /* later characters take two of UTF-16, and two escapes */
 #define ESCAPE_LEN       6U      /* of \uXXXX */
@@ -29,10 +30,7 @@ static int refuse(struct err *err, size_t at, const char *why)
 
 static bool is_ascii(const char *text, size_t len)
 {
-	for (size_t i = 0; i < len; i++)
-		if ((unsigned char)text[i] >= 0x80)
-			return false;
-	return true;
+	return VEC_ALL(it, text, len, (unsigned char)*it < 0x80);
 }
 
 static int append_escaped(struct buf *out, uint32_t c)

@@ -33,8 +33,5 @@ int strlist_add(struct strlist *l, const char *text)
 
 bool strlist_has(const struct strlist *l, const char *text)
 {
-	for (size_t i = 0; i < l->n; i++)
-		if (strcmp(l->list[i], text) == 0)
-			return true;
-	return false;
+	return VEC_HAS(it, l->list, l->n, strcmp(*it, text) == 0);
 }

@@ -3,6 +3,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/vec.h"
+
 /* One valid sequence (RFC 3629: shortest form, no surrogates, up to U+10FFFF), or 0. */
 static size_t decode(const unsigned char *s, size_t len, uint32_t *ret)
 {
@@ -51,10 +53,7 @@ static bool invisible(uint32_t c)
 		{ 0x1bca0, 0x1bca3 }, { 0x1d173, 0x1d17a }, { 0xe0000, 0xe0fff },
 	};
 
-	for (size_t i = 0; i < sizeof(ranges) / sizeof(ranges[0]); i++)
-		if (c >= ranges[i].first && c <= ranges[i].last)
-			return true;
-	return false;
+	return VEC_HAS(it, ranges, ARRAY_LEN(ranges), c >= it->first && c <= it->last);
 }
 
 size_t utf8_printable(const char *s, size_t len)
