@@ -8,6 +8,7 @@
 #include "base/buf.h"
 #include "base/cleanup.h"
 #include "base/json.h"
+#include "base/vec.h"
 #include "cli/agents/client-file.h"
 #include "cli/agents/jsonc.h"
 
@@ -65,10 +66,7 @@ static const struct client {
 
 static const struct client *find_client(const struct agent *a)
 {
-	for (size_t i = 0; i < ARRAY_LEN(clients); i++)
-		if (strcmp(clients[i].name, a->name) == 0)
-			return &clients[i];
-	return NULL;
+	return VEC_FIND(one, clients, ARRAY_LEN(clients), strcmp(one->name, a->name) == 0);
 }
 
 bool hooks_known(const struct agent *a)

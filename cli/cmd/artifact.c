@@ -9,6 +9,7 @@
 #include "base/strlist.h"
 #include "base/text.h"
 #include "base/utf8.h"
+#include "base/vec.h"
 #include "cli/out.h"
 #include "cli/screen.h"
 #include "engine/api/artifact.h"
@@ -189,10 +190,7 @@ static int remove_all(struct invocation *inv, struct err *err)
 
 static bool is_wanted(const struct artifact_args *args, const struct engine_artifact *a)
 {
-	for (size_t i = 0; i < args->meta.n; i++)
-		if (!meta_matches(a->meta, args->meta.items[i]))
-			return false;
-	return true;
+	return VEC_ALL(it, args->meta.items, args->meta.n, meta_matches(a->meta, *it));
 }
 
 static void print_line(const struct invocation *inv, const struct engine_artifact *a)

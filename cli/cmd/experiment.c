@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "base/vec.h"
 #include "cli/cmd/experiment-plan.h"
 #include "cli/fail.h"
 #include "cli/progress.h"
@@ -487,10 +488,7 @@ static int wrong_words(struct invocation *inv, struct err *err)
 
 static bool is_act(const char *word)
 {
-	for (size_t i = 0; i < ARRAY_LEN(acts); i++)
-		if (strcmp(acts[i].word, word) == 0)
-			return true;
-	return false;
+	return VEC_HAS(it, acts, ARRAY_LEN(acts), strcmp(it->word, word) == 0);
 }
 
 static int experiment_run(struct invocation *inv, struct err *err)

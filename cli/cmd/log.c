@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/size.h"
+#include "base/vec.h"
 #include "cli/agents/agents.h"
 #include "cli/pager.h"
 #include "cli/show/graph.h"
@@ -183,10 +184,7 @@ static int fold(struct view *v, struct engine_history *h, struct err *err)
 
 static bool has_labels(const struct engine_snapshot *s, const struct opt_list *wanted)
 {
-	for (size_t i = 0; i < wanted->n; i++)
-		if (!meta_matches(s->meta, wanted->items[i]))
-			return false;
-	return true;
+	return VEC_ALL(it, wanted->items, wanted->n, meta_matches(s->meta, *it));
 }
 
 static void keep_labelled(struct engine_history *h, const struct opt_list *wanted)

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "base/path.h"
+#include "base/vec.h"
 #include "cli/choice.h"
 #include "cli/editor.h"
 #include "cli/fail.h"
@@ -91,10 +92,7 @@ static bool is_path(const char *word, const char *path)
 
 static const struct engine_conflict *find_conflict(const struct resolving *r, const char *word)
 {
-	for (size_t i = 0; i < r->now.n_conflicts; i++)
-		if (is_path(word, r->now.conflicts[i].path))
-			return &r->now.conflicts[i];
-	return NULL;
+	return VEC_FIND(it, r->now.conflicts, r->now.n_conflicts, is_path(word, it->path));
 }
 
 static int look(struct resolving *r, bool with_hunks, struct err *err)

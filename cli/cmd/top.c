@@ -11,6 +11,7 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/size.h"
+#include "base/vec.h"
 #include "cli/interrupt.h"
 #include "cli/show/runs.h"
 #include "engine/api/clone.h"
@@ -148,10 +149,7 @@ static const struct engine_meter *meter_before(const struct pair *p, const char 
 {
 	const struct engine_daemon_metrics *d = p->before ? &p->before->metrics.daemon : NULL;
 
-	for (size_t i = 0; d && i < d->n_ops; i++)
-		if (strcmp(d->ops[i].op, op) == 0)
-			return &d->ops[i];
-	return NULL;
+	return d ? VEC_FIND(it, d->ops, d->n_ops, strcmp(it->op, op) == 0) : NULL;
 }
 
 static double op_rate(const struct pair *p, const struct engine_meter *m)
@@ -190,10 +188,7 @@ static double run_written(const struct pair *p, size_t i)
 
 static bool waits_for_answer(const struct pair *p, const char *run)
 {
-	for (size_t i = 0; i < p->now->questions.n; i++)
-		if (strcmp(p->now->questions.list[i].run, run) == 0)
-			return true;
-	return false;
+	return VEC_HAS(it, p->now->questions.list, p->now->questions.n, strcmp(it->run, run) == 0);
 }
 
 /* --- what is asked of a clone, a second ---------------------------------------------------- */
@@ -209,10 +204,7 @@ static const struct engine_traffic *find_traffic(const struct look *l, const cha
 {
 	const struct engine_daemon_metrics *d = l ? &l->metrics.daemon : NULL;
 
-	for (size_t i = 0; d && i < d->n_traffic; i++)
-		if (strcmp(d->traffic[i].clone, clone) == 0)
-			return &d->traffic[i];
-	return NULL;
+	return d ? VEC_FIND(it, d->traffic, d->n_traffic, strcmp(it->clone, clone) == 0) : NULL;
 }
 
 /* A clone that was mounted again counts from 0, as one does that was not there. */
@@ -236,10 +228,7 @@ static struct demand measure(const struct pair *p, const char *clone,
 
 static bool is_listed(const struct look *l, const char *clone)
 {
-	for (size_t i = 0; i < l->clones.n; i++)
-		if (strcmp(l->clones.list[i].name, clone) == 0)
-			return true;
-	return false;
+	return VEC_HAS(it, l->clones.list, l->clones.n, strcmp(it->name, clone) == 0);
 }
 
 static int busiest_first(const void *a, const void *b)

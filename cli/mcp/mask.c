@@ -8,6 +8,7 @@
 #include "base/attr.h"
 #include "base/buf.h"
 #include "base/cleanup.h"
+#include "base/vec.h"
 
 #define MASK "***"
 #define TEXT_MAX \
@@ -46,10 +47,8 @@ bool mask_is_secret_name(const char *name)
 
 static bool is_key(const char *word, size_t len)
 {
-	for (size_t i = 0; i < ARRAY_LEN(key_beginnings) && len >= KEY_LENGTH; i++)
-		if (strncmp(word, key_beginnings[i], strlen(key_beginnings[i])) == 0)
-			return true;
-	return false;
+	return len >= KEY_LENGTH && VEC_HAS(it, key_beginnings, ARRAY_LEN(key_beginnings),
+					    strncmp(word, *it, strlen(*it)) == 0);
 }
 
 /* How long the value is that stands behind a secret's name: up to a blank, or the quote that ends it. */

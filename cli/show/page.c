@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/fdio.h"
+#include "base/vec.h"
 #include "cli/out.h"
 #include "cli/show/comparisons.h"
 
@@ -260,10 +261,7 @@ static void put_conflicts(struct page *p, const struct engine_compare *c)
 
 static bool has_patch(const struct engine_compare *c, const struct engine_compare_file *f)
 {
-	for (size_t i = 0; i < c->n; i++)
-		if (f->changes[i].patch.len > 0 || f->changes[i].cut)
-			return true;
-	return false;
+	return VEC_HAS(it, f->changes, c->n, it->patch.len > 0 || it->cut);
 }
 
 static void put_diff(struct page *p, const struct engine_compare *c,

@@ -2,16 +2,15 @@
 
 #include <string.h>
 
+#include "base/vec.h"
+
 #define ELSEWHERE_MAX 5 /* lines; --json has all of them */
 
 /* --- for programs ----------------------------------------------------------------------- */
 
 static bool is_among(const char *id, const struct engine_snapshot *list, size_t n)
 {
-	for (size_t i = 0; i < n; i++)
-		if (strcmp(list[i].id, id) == 0)
-			return true;
-	return false;
+	return VEC_HAS(it, list, n, strcmp(it->id, id) == 0);
 }
 
 static void set_one(struct json j, const struct engine_receipt *r)

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/size.h"
+#include "base/vec.h"
 #include "cli/progress.h"
 #include "cli/show/risks.h"
 
@@ -112,11 +113,8 @@ int standings_find(const struct invocation *inv, const struct engine_experiment 
 static const struct engine_compare_pair *find_pair(const struct engine_compare *c, size_t a,
 						   size_t b)
 {
-	for (size_t i = 0; i < c->n_pairs; i++)
-		if ((c->pairs[i].a == a && c->pairs[i].b == b) ||
-		    (c->pairs[i].a == b && c->pairs[i].b == a))
-			return &c->pairs[i];
-	return NULL;
+	return VEC_FIND(it, c->pairs, c->n_pairs,
+			(it->a == a && it->b == b) || (it->a == b && it->b == a));
 }
 
 /* Two arms; the second may be the project. */
@@ -149,10 +147,7 @@ static struct meeting meet_merged(const struct engine_compare *c, size_t a, size
 
 static bool names_path(const struct engine_arm *arm, const char *path)
 {
-	for (size_t i = 0; i < arm->changed.n; i++)
-		if (strcmp(arm->changed.list[i].path, path) == 0)
-			return true;
-	return false;
+	return VEC_HAS(it, arm->changed.list, arm->changed.n, strcmp(it->path, path) == 0);
 }
 
 static struct meeting meet_recorded(const struct engine_arm *a, const struct engine_arm *b)

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/vec.h"
 #include "cli/out.h"
 
 #define SESSION_SHOWN 8
@@ -80,10 +81,7 @@ static bool is_of(const struct engine_snapshot *s, const char *session)
 static const struct engine_snapshot *find_session(const struct engine_history *h,
 						  const char *session)
 {
-	for (size_t i = 0; i < h->n; i++)
-		if (is_of(&h->list[i], session))
-			return &h->list[i];
-	return NULL;
+	return VEC_FIND(one, h->list, h->n, is_of(one, session));
 }
 
 /*

@@ -34,10 +34,7 @@ void tasks_done(struct tasks *t)
 
 const struct task *tasks_find(const struct tasks *t, const char *name)
 {
-	for (size_t i = 0; i < t->n; i++)
-		if (strcmp(t->list[i].name, name) == 0)
-			return &t->list[i];
-	return NULL;
+	return VEC_FIND(it, t->list, t->n, strcmp(it->name, name) == 0);
 }
 
 static bool is_name(const char *name, size_t len)

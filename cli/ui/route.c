@@ -5,6 +5,7 @@
 
 #include "base/cleanup.h"
 #include "base/json.h"
+#include "base/vec.h"
 
 #define LIST_MAX 100 /* values of one key */
 
@@ -74,10 +75,7 @@ static const struct route routes[] = {
 
 static const struct route *find(const char *name)
 {
-	for (size_t i = 0; i < ARRAY_LEN(routes); i++)
-		if (strcmp(routes[i].name, name) == 0)
-			return &routes[i];
-	return NULL;
+	return VEC_FIND(at, routes, ARRAY_LEN(routes), strcmp(at->name, name) == 0);
 }
 
 static bool is_value(const char *word)
