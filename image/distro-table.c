@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/attr.h"
+#include "base/vec.h"
 #include "image/distro.h"
 
 /* Written by a program from what other files say: the program is to be run, not its result copied. */
@@ -51,10 +52,7 @@ static const char *const services[] = {
 
 static bool is_any(const char *path, const char *const *patterns, size_t n)
 {
-	for (size_t i = 0; i < n; i++)
-		if (fnmatch(patterns[i], path, 0) == 0)
-			return true;
-	return false;
+	return VEC_HAS(it, patterns, n, fnmatch(*it, path, 0) == 0);
 }
 
 bool distro_is_derived(const char *path)

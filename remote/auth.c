@@ -34,10 +34,7 @@ static char *key_of(const struct auth_place *p)
 
 static struct known *find_known(const char *key)
 {
-	for (size_t i = 0; i < known.n; i++)
-		if (strcmp(known.list[i].key, key) == 0)
-			return &known.list[i];
-	return NULL;
+	return VEC_FIND(it, known.list, known.n, strcmp(it->key, key) == 0);
 }
 
 static int remember(const char *key, char *authorization)

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/json.h"
+#include "base/vec.h"
 
 #define DEPTH_MAX  8 /* of manifests that name manifests */
 #define INDEX_TYPE "application/vnd.oci.image.index.v1+json"
@@ -29,10 +30,7 @@ static bool names_manifest(struct json descriptor)
 	};
 	const char *type = json_text_if(descriptor, "mediaType");
 
-	for (size_t i = 0; type && i < ARRAY_LEN(types); i++)
-		if (strcmp(type, types[i]) == 0)
-			return true;
-	return false;
+	return type && VEC_HAS(it, types, ARRAY_LEN(types), strcmp(type, *it) == 0);
 }
 
 static int each_of(struct json descriptor, bool is_manifest, depot_blob_fn fn, void *ctx)

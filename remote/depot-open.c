@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/vec.h"
 #include "remote/depot.h"
 #include "remote/reference.h"
 
@@ -25,10 +26,8 @@ static const struct scheme {
 
 static const struct scheme *find_scheme(const char *text)
 {
-	for (size_t i = 0; i < ARRAY_LEN(schemes); i++)
-		if (strncmp(text, schemes[i].begin, strlen(schemes[i].begin)) == 0)
-			return &schemes[i];
-	return NULL;
+	return VEC_FIND(it, schemes, ARRAY_LEN(schemes),
+			strncmp(text, it->begin, strlen(it->begin)) == 0);
 }
 
 bool depot_is_url(const char *text)
@@ -40,11 +39,8 @@ bool depot_is_scheme(const char *word)
 {
 	const size_t len = strlen(word);
 
-	for (size_t i = 0; i < ARRAY_LEN(schemes); i++)
-		if (strcspn(schemes[i].begin, ":") == len &&
-		    memcmp(schemes[i].begin, word, len) == 0)
-			return true;
-	return false;
+	return VEC_HAS(it, schemes, ARRAY_LEN(schemes),
+		       strcspn(it->begin, ":") == len && memcmp(it->begin, word, len) == 0);
 }
 
 static open_fn find_open(const char *url)

@@ -10,6 +10,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/vec.h"
 #include "remote/pack/digest-table.h"
 
 enum { NAMED = 1 };
@@ -23,18 +24,14 @@ struct collecting {
 
 static bool is_kept(const struct collecting *c, const struct digest *d)
 {
-	for (size_t i = 0; i < c->what->n_keep; i++)
-		if (digest_equal(&c->what->keep[i], d))
-			return true;
-	return digest_table_find(&c->named, NAMED, d) != NULL;
+	return VEC_HAS(it, c->what->keep, c->what->n_keep, digest_equal(it, d)) ||
+	       digest_table_find(&c->named, NAMED, d) != NULL;
 }
 
 static bool is_dropped(const struct depot_retention *what, const char *tag, const struct digest *d)
 {
-	for (size_t i = 0; i < what->n_drop; i++)
-		if (strcmp(what->drop[i].tag, tag) == 0 && digest_equal(&what->drop[i].expect, d))
-			return true;
-	return false;
+	return VEC_HAS(it, what->drop, what->n_drop,
+		       strcmp(it->tag, tag) == 0 && digest_equal(&it->expect, d));
 }
 
 static int on_tag(const char *tag, void *ctx)

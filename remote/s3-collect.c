@@ -13,6 +13,7 @@
 #include "base/hex.h"
 #include "base/strlist.h"
 #include "base/sys.h"
+#include "base/vec.h"
 #include "remote/depot-mark.h"
 #include "remote/s3-i.h"
 
@@ -141,10 +142,7 @@ static int add_tag(const char *tag, void *ctx)
 
 static const struct depot_drop *find_drop(const struct collecting *c, const char *tag)
 {
-	for (size_t i = 0; i < c->what->n_drop; i++)
-		if (strcmp(c->what->drop[i].tag, tag) == 0)
-			return &c->what->drop[i];
-	return NULL;
+	return VEC_FIND(it, c->what->drop, c->what->n_drop, strcmp(it->tag, tag) == 0);
 }
 
 /* What the name means stays, unless the name goes. */

@@ -11,6 +11,7 @@
 #include "base/fdio.h"
 #include "base/path.h"
 #include "base/text.h"
+#include "base/vec.h"
 #include "base/wipe.h"
 
 #define FILE_MAX_ ((size_t)1 << 20)
@@ -50,10 +51,8 @@ static bool is_other(const char *name, size_t len)
 	static const char *const others[] = { "credential_process", "sso_session", "sso_start_url",
 					      "role_arn", "credential_source" };
 
-	for (size_t i = 0; i < ARRAY_LEN(others); i++)
-		if (strlen(others[i]) == len && strncmp(others[i], name, len) == 0)
-			return true;
-	return false;
+	return VEC_HAS(it, others, ARRAY_LEN(others),
+		       strlen(*it) == len && strncmp(*it, name, len) == 0);
 }
 
 static int keep(char **at, const char *value, size_t len)

@@ -10,6 +10,7 @@
 #include "base/cleanup.h"
 #include "base/path.h"
 #include "base/strlist.h"
+#include "base/vec.h"
 #include "remote/program.h"
 
 #define OUTPUT_MAX ((size_t)64 << 10)
@@ -130,10 +131,7 @@ static bool is_over(const char *state)
 					    "NODE_FAIL",     "PREEMPTED", "BOOT_FAIL",   "DEADLINE",
 					    "OUT_OF_MEMORY", "REVOKED",   "SPECIAL_EXIT" };
 
-	for (size_t i = 0; i < ARRAY_LEN(over); i++)
-		if (strcmp(state, over[i]) == 0)
-			return true;
-	return false;
+	return VEC_HAS(it, over, ARRAY_LEN(over), strcmp(state, *it) == 0);
 }
 
 /* "12|PENDING|Resources" on each line; a job that is under way counts before those that are over. */

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/vec.h"
 #include "cowfs/core/layer-i.h"
 
 struct renaming {
@@ -102,10 +103,7 @@ static bool wants_to_stay(const struct layer *l, const struct renaming *rn)
 		return false;
 	if (rn->to->node)
 		return true;
-	for (size_t i = 0; i < LAYER_SYNCED; i++)
-		if (l->synced[i] == n->id)
-			return true;
-	return false;
+	return VEC_HAS(one, l->synced, LAYER_SYNCED, *one == n->id);
 }
 
 static int apply(struct op *op, struct renaming *rn)

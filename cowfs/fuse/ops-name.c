@@ -12,6 +12,7 @@
 #endif
 
 #include "base/attr.h"
+#include "base/vec.h"
 #include "cowfs/fuse/echo.h"
 #include "cowfs/fuse/mount-i.h"
 
@@ -79,10 +80,7 @@ static bool may_be_shown(unsigned long dev)
 {
 	static const unsigned harmless[] = { 0, 0x103, 0x105, 0x107, 0x108, 0x109, 0x500 };
 
-	for (size_t i = 0; i < ARRAY_LEN(harmless); i++)
-		if (harmless[i] == dev)
-			return true;
-	return false;
+	return VEC_HAS(it, harmless, ARRAY_LEN(harmless), *it == dev);
 }
 
 int ops_announce_node(fuse_req_t req, fuse_ino_t dir, const char *value, size_t size)

@@ -24,6 +24,7 @@
 
 #include "base/fdio.h"
 #include "base/sys.h"
+#include "base/vec.h"
 #include "cowfs/store/settle.h"
 
 #define READ_SIZE ((ssize_t)(4 * CHUNK_SIZE_MAX))
@@ -309,10 +310,8 @@ bool capture_needs_bytes(const char *name, size_t len)
 	static const char *const names[] = { ".git",   "alternates",      "commondir",
 					     "config", "config.worktree", "gitdir" };
 
-	for (size_t i = 0; i < ARRAY_LEN(names); i++)
-		if (strlen(names[i]) == len && memcmp(names[i], name, len) == 0)
-			return true;
-	return false;
+	return VEC_HAS(it, names, ARRAY_LEN(names),
+		       strlen(*it) == len && memcmp(*it, name, len) == 0);
 }
 
 /*

@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/vec.h"
 #include "snapshot/capture/capture-i.h"
 
 /* A name with all that is known of it.  Everything is borrowed. */
@@ -152,10 +153,7 @@ static void take_over(struct tree_entry *self, signature_at at)
 /* Does the record name all that was listed? */
 static bool is_whole(const struct dir *d)
 {
-	for (size_t i = 0; i < d->n_items; i++)
-		if (d->items[i].kind == ITEM_ABSENT)
-			return false;
-	return true;
+	return VEC_ALL(it, d->items, d->n_items, it->kind != ITEM_ABSENT);
 }
 
 static int put_tree_and_record(struct worker *k, struct dir *d, const struct sameness *same,

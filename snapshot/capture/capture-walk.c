@@ -15,6 +15,7 @@
 #include <time.h>
 
 #include "base/sys.h"
+#include "base/vec.h"
 #include "snapshot/capture/capture-i.h"
 
 #define DIR_FDS_MAX 32
@@ -308,10 +309,7 @@ bool walk_excludes(const struct walk *w, const struct stat *st)
 {
 	const struct file_id id = file_id_of(st);
 
-	for (size_t i = 0; i < w->n_exclude; i++)
-		if (file_id_equal(&w->exclude[i], &id))
-			return true;
-	return false;
+	return VEC_HAS(it, w->exclude, w->n_exclude, file_id_equal(it, &id));
 }
 
 static int worker_init(struct worker *k, struct walk *w, struct err *err)

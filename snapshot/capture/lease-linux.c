@@ -30,6 +30,7 @@
 #include "base/fdio.h"
 #include "base/lock.h"
 #include "base/map.h"
+#include "base/vec.h"
 
 #define TAKERS_MAX   8
 #define TAKERS       2
@@ -491,8 +492,5 @@ bool lease_possible(int fd)
 
 	if (fstatfs(fd, &st) < 0)
 		return false;
-	for (size_t i = 0; i < ARRAY_LEN(local); i++)
-		if ((unsigned long)st.f_type == local[i])
-			return true;
-	return false;
+	return VEC_HAS(it, local, ARRAY_LEN(local), (unsigned long)st.f_type == *it);
 }

@@ -99,11 +99,8 @@ static int new_dir(struct merging *m, const char *path, struct tree_entry *ret, 
 
 static bool is_told(const struct merging *m, const char *path)
 {
-	for (size_t i = 0; i < m->result.n_conflicts; i++)
-		if (m->result.conflicts[i].kind == MERGE_DIR_FILE &&
-		    strcmp(m->result.conflicts[i].path, path) == 0)
-			return true;
-	return false;
+	return VEC_HAS(at, m->result.conflicts, m->result.n_conflicts,
+		       at->kind == MERGE_DIR_FILE && strcmp(at->path, path) == 0);
 }
 
 /*

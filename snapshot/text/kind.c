@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/attr.h"
+#include "base/vec.h"
 #include "snapshot/text/ignore.h"
 
 /*
@@ -81,10 +82,7 @@ static bool is_program(const char *path)
 	};
 	const char *dot = strrchr(path, '.');
 
-	for (size_t i = 0; dot && i < ARRAY_LEN(suffixes); i++)
-		if (strcmp(dot, suffixes[i]) == 0)
-			return true;
-	return false;
+	return dot && VEC_HAS(one, suffixes, ARRAY_LEN(suffixes), strcmp(dot, *one) == 0);
 }
 
 enum kind kinds_of(const struct kinds *k, const char *path)
