@@ -9,6 +9,7 @@
 #include "base/cleanup.h"
 #include "base/path.h"
 #include "base/text.h"
+#include "base/vec.h"
 #include "cowfs/store/cache.h"
 #include "cowfs/store/tree-edit.h"
 #include "engine/find/gitdir-i.h"
@@ -42,10 +43,7 @@ static const char *const ties[] = { "commondir", "gc.pid", "gitdir", "locked", "
 
 static bool is_among(const char *const *list, size_t n, const char *path)
 {
-	for (size_t i = 0; i < n; i++)
-		if (strcmp(list[i], path) == 0)
-			return true;
-	return false;
+	return VEC_HAS(one, list, n, strcmp(*one, path) == 0);
 }
 
 static bool is_lock(const char *path)
@@ -86,10 +84,8 @@ static bool holds_not_shared(const char *path)
 
 	if (strcmp(path, WORKTREES) == 0)
 		return true;
-	for (size_t i = 0; i < ARRAY_LEN(not_shared); i++)
-		if (strncmp(not_shared[i], path, len) == 0 && not_shared[i][len] == '/')
-			return true;
-	return false;
+	return VEC_HAS(it, not_shared, ARRAY_LEN(not_shared),
+		       strncmp(*it, path, len) == 0 && (*it)[len] == '/');
 }
 
 /* A directory that may hold repositories of submodules, whose settings are to be changed? */

@@ -3,6 +3,7 @@
  */
 #include <string.h>
 
+#include "base/vec.h"
 #include "engine/act/deliver-i.h"
 #include "engine/act/promoting-i.h"
 #include "engine/find/conflicts-i.h"
@@ -26,10 +27,9 @@ static bool is_delivered(const struct promoting *p, const char *path)
 {
 	const size_t len = strcspn(path, "/");
 
-	for (size_t i = 0; i < p->names.n; i++)
-		if (strncmp(p->names.list[i], path, len) == 0 && p->names.list[i][len] == '\0')
-			return true;
-	return p->options->undo;
+	return VEC_HAS(it, p->names.list, p->names.n,
+		       strncmp(*it, path, len) == 0 && (*it)[len] == '\0') ||
+	       p->options->undo;
 }
 
 bool promoting_takes(const char *path, void *ctx)

@@ -5,6 +5,7 @@
  */
 #include "engine/api/rebase.h"
 #include "base/text.h"
+#include "base/vec.h"
 #include "engine/act/events-i.h"
 #include "engine/find/image-i.h"
 
@@ -111,10 +112,7 @@ static void folders_done(struct folders *f)
 static bool has_folder(const struct engine_rolled_path *list, size_t n, const char *path,
 		       size_t len)
 {
-	for (size_t i = 0; i < n; i++)
-		if (strlen(list[i].path) == len && memcmp(list[i].path, path, len) == 0)
-			return true;
-	return false;
+	return VEC_HAS(it, list, n, strlen(it->path) == len && memcmp(it->path, path, len) == 0);
 }
 
 static int add_folder(const char *path, char status, void *ctx, struct err *err)

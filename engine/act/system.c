@@ -7,6 +7,7 @@
 #include "base/buf.h"
 #include "base/path.h"
 #include "base/sys.h"
+#include "base/vec.h"
 
 bool system_is(const char *path)
 {
@@ -28,18 +29,13 @@ static void finding_done(struct finding *f)
 /* With a mount, what is mounted below it. */
 static bool is_included(const struct finding *f, const char *path)
 {
-	for (size_t i = 0; f->include && i < f->include->n; i++)
-		if (path_is_below(path, f->include->items[i]))
-			return true;
-	return false;
+	return f->include &&
+	       VEC_HAS(one, f->include->items, f->include->n, path_is_below(path, *one));
 }
 
 static bool is_in(const struct strlist *list, const char *path)
 {
-	for (size_t i = 0; i < list->n; i++)
-		if (path_is_below(path, list->list[i]))
-			return true;
-	return false;
+	return VEC_HAS(one, list->list, list->n, path_is_below(path, *one));
 }
 
 /*

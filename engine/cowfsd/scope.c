@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/path.h"
+#include "base/vec.h"
 #include "engine/find/engine-i.h"
 #include "engine/find/moved-i.h"
 #include "engine/host/host-i.h"
@@ -125,10 +126,7 @@ static int find(struct task *task, const struct scope_rule *rule, struct json op
 
 static bool has(const struct promises_scope *s, const struct catalog_id *project)
 {
-	for (size_t i = 0; i < s->n; i++)
-		if (catalog_id_same(&s->projects[i], project))
-			return true;
-	return s->all;
+	return VEC_HAS(it, s->projects, s->n, catalog_id_same(it, project)) || s->all;
 }
 
 static bool covers_walks(const struct promises_scope *s, const struct promises_scope *now)

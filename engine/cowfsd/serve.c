@@ -12,6 +12,7 @@
 
 #include "base/log.h"
 #include "base/sys.h"
+#include "base/vec.h"
 #include "engine/act/events-i.h"
 #include "engine/cowfsd/greet-i.h"
 #include "engine/cowfsd/scope-i.h"
@@ -294,10 +295,7 @@ static int may_read(void *ctx, const char *dir, struct err *err)
 
 static const struct verb *find_verb(const char *name)
 {
-	for (size_t i = 0; i < ARRAY_LEN(verbs); i++)
-		if (strcmp(verbs[i].name, name) == 0)
-			return &verbs[i];
-	return NULL;
+	return VEC_FIND(one, verbs, ARRAY_LEN(verbs), strcmp(one->name, name) == 0);
 }
 
 void server_set_notice(struct server *s, const char *text)

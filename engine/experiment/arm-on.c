@@ -66,10 +66,7 @@ int arm_on_check(struct engine *e, struct engine_experiment *x, struct err *err)
 
 static struct engine_sent *find_sent(const struct engine_fleet *on, const char *snapshot)
 {
-	for (size_t i = 0; i < on->n_sent; i++)
-		if (strcmp(on->sent[i].snapshot, snapshot) == 0)
-			return &on->sent[i];
-	return NULL;
+	return VEC_FIND(one, on->sent, on->n_sent, strcmp(one->snapshot, snapshot) == 0);
 }
 
 static int take_sent(struct engine_sent *one, struct engine_pushed *pushed, struct err *err)

@@ -13,10 +13,8 @@ static bool is_folder(const char *at, size_t len)
 {
 	static const char *const names[] = { "test", "tests", "spec", "specs", "__tests__", "t" };
 
-	for (size_t i = 0; i < ARRAY_LEN(names); i++)
-		if (strlen(names[i]) == len && memcmp(names[i], at, len) == 0)
-			return true;
-	return false;
+	return VEC_HAS(it, names, ARRAY_LEN(names),
+		       strlen(*it) == len && memcmp(*it, at, len) == 0);
 }
 
 bool warn_is_test(const char *path)
@@ -29,10 +27,7 @@ bool warn_is_test(const char *path)
 			return true;
 	if (strncmp(at, "test_", 5) == 0 || strncmp(at, "test-", 5) == 0)
 		return true;
-	for (size_t i = 0; i < ARRAY_LEN(parts); i++)
-		if (strstr(at, parts[i]))
-			return true;
-	return false;
+	return VEC_HAS(it, parts, ARRAY_LEN(parts), strstr(at, *it));
 }
 
 bool warn_skips(const char *line, size_t len)
@@ -60,10 +55,7 @@ bool warn_skips(const char *line, size_t len)
 		"skip_if(",
 	};
 
-	for (size_t i = 0; i < ARRAY_LEN(words); i++)
-		if (memmem(line, len, words[i], strlen(words[i])))
-			return true;
-	return false;
+	return VEC_HAS(one, words, ARRAY_LEN(words), memmem(line, len, *one, strlen(*one)));
 }
 
 int warn_add(struct comparing *c, size_t side, const char *path, const char *rule, const char *why,

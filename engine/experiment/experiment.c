@@ -62,10 +62,7 @@ void engine_experiment_init(struct engine_experiment *x)
 
 struct engine_arm *engine_experiment_arm(const struct engine_experiment *x, const char *name)
 {
-	for (size_t i = 0; i < x->n_arms; i++)
-		if (strcmp(x->arms[i].name, name) == 0)
-			return &x->arms[i];
-	return NULL;
+	return VEC_FIND(it, x->arms, x->n_arms, strcmp(it->name, name) == 0);
 }
 
 int experiment_check_name(const struct engine_experiment *x, const char *name, size_t len,

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "base/text.h"
+#include "base/vec.h"
 #include "engine/experiment/experiment-i.h"
 
 bool inner_is_under_way(const struct engine_arm *arm)
@@ -29,10 +30,7 @@ int inner_begin(struct work *w, struct engine_arm *arm, struct err *err)
 
 static bool has_passed(const struct engine_experiment *x)
 {
-	for (size_t i = 0; i < x->n_arms; i++)
-		if (x->arms[i].state == ENGINE_ARM_PASSED)
-			return true;
-	return false;
+	return VEC_HAS(it, x->arms, x->n_arms, it->state == ENGINE_ARM_PASSED);
 }
 
 /* 1: something died while scores were taken, and what is missing can be done again. */

@@ -7,6 +7,7 @@
  */
 #include <stdio.h>
 
+#include "base/vec.h"
 #include "engine/experiment/experiment-i.h"
 
 #define LEAST 3
@@ -46,10 +47,7 @@ static bool beats(const struct engine_experiment *x, const struct engine_arm *a,
 const struct engine_arm *losers_beaten_by(const struct engine_experiment *x,
 					  const struct engine_arm *arm)
 {
-	for (size_t i = 0; x->stop_losers && i < x->n_arms; i++)
-		if (beats(x, &x->arms[i], arm))
-			return &x->arms[i];
-	return NULL;
+	return x->stop_losers ? VEC_FIND(it, x->arms, x->n_arms, beats(x, it, arm)) : NULL;
 }
 
 static int stop(struct work *w, struct engine_arm *arm, const char *by, struct err *err)

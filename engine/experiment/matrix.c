@@ -29,10 +29,8 @@ void engine_matrix_done(struct engine_matrix *m)
 static const struct engine_axis *find_axis(const struct engine_matrix *m, const char *name,
 					   size_t len)
 {
-	for (size_t i = 0; i < m->n; i++)
-		if (strlen(m->axes[i].name) == len && strncmp(m->axes[i].name, name, len) == 0)
-			return &m->axes[i];
-	return NULL;
+	return VEC_FIND(it, m->axes, m->n,
+			strlen(it->name) == len && strncmp(it->name, name, len) == 0);
 }
 
 int engine_matrix_axis(struct engine_matrix *m, const char *name, struct err *err)
@@ -147,18 +145,12 @@ int engine_matrix_exclude(struct engine_matrix *m, const char *text, struct err 
 
 static bool has_pair(const struct strlist *pairs, const struct strlist *all)
 {
-	for (size_t i = 0; i < pairs->n; i++)
-		if (!strlist_has(all, pairs->list[i]))
-			return false;
-	return true;
+	return VEC_ALL(it, pairs->list, pairs->n, strlist_has(all, *it));
 }
 
 static bool is_left_out(const struct engine_matrix *m, const struct strlist *pairs)
 {
-	for (size_t i = 0; i < m->n_without; i++)
-		if (has_pair(&m->without[i], pairs))
-			return true;
-	return false;
+	return VEC_HAS(it, m->without, m->n_without, has_pair(it, pairs));
 }
 
 /* The k-th combination, as NAME=VALUE of each axis; the last axis turns fastest. */

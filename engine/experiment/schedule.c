@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include "base/sys.h"
+#include "base/vec.h"
 #include "engine/experiment/experiment-i.h"
 
 bool schedule_is_active(const struct engine_arm *arm)
@@ -232,10 +233,7 @@ static int advance(struct work *w, size_t active, struct err *err)
 
 static bool is_over(const struct engine_experiment *x)
 {
-	for (size_t i = 0; i < x->n_arms; i++)
-		if (!engine_arm_is_over(x->arms[i].state))
-			return false;
-	return true;
+	return VEC_ALL(it, x->arms, x->n_arms, engine_arm_is_over(it->state));
 }
 
 /* Decide each experiment inside of an arm whose arms are over, the innermost first. */

@@ -1,6 +1,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/vec.h"
 #include "engine/api/diff.h"
 #include "engine/experiment/experiment-i.h"
 #include "engine/find/digest-i.h"
@@ -67,10 +68,7 @@ static const char *standing_of(const struct engine_experiment *x, const struct e
 
 static const struct engine_arm *arm_of(const struct engine_experiment *x, const char *clone)
 {
-	for (size_t i = 0; i < x->n_arms; i++)
-		if (x->arms[i].clone && strcmp(x->arms[i].clone, clone) == 0)
-			return &x->arms[i];
-	return NULL;
+	return VEC_FIND(it, x->arms, x->n_arms, it->clone && strcmp(it->clone, clone) == 0);
 }
 
 int engine_experiment_standing(struct engine *e, const char *clone, const char *state,

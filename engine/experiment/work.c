@@ -10,6 +10,7 @@
 
 #include "base/log.h"
 #include "base/signals.h"
+#include "base/vec.h"
 #include "engine/experiment/experiment-i.h"
 #include "engine/find/event-i.h"
 
@@ -17,10 +18,7 @@
 
 static bool is_in_tie(const struct engine_experiment *x, const struct engine_arm *arm)
 {
-	for (size_t i = 0; i < x->n_tie; i++)
-		if (strcmp(x->tie[i], arm->name) == 0)
-			return true;
-	return false;
+	return VEC_HAS(it, x->tie, x->n_tie, strcmp(*it, arm->name) == 0);
 }
 
 static bool is_kept(const struct engine_experiment *x, const struct engine_arm *arm)
@@ -185,10 +183,8 @@ static void work_done(struct work *w)
 
 static bool has_run(const struct engine_experiment *x)
 {
-	for (size_t i = 0; i < x->n_arms; i++)
-		if (x->arms[i].has_clone || *x->arms[i].run != '\0' || x->arms[i].attempts > 1)
-			return true;
-	return false;
+	return VEC_HAS(it, x->arms, x->n_arms,
+		       it->has_clone || *it->run != '\0' || it->attempts > 1);
 }
 
 static void release_all(struct work *w)

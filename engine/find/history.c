@@ -20,10 +20,7 @@ bool history_is_automatic(const struct snapshot *s)
 
 	if (s->made != SNAPSHOT_MADE_UNKNOWN)
 		return s->made == SNAPSHOT_MADE_AUTOMATICALLY;
-	for (size_t i = 0; i < ARRAY_LEN(ours); i++)
-		if (strncmp(s->message, ours[i], strlen(ours[i])) == 0)
-			return true;
-	return false;
+	return VEC_HAS(it, ours, ARRAY_LEN(ours), strncmp(s->message, *it, strlen(*it)) == 0);
 }
 
 /* A snapshot of a part cannot stand for the whole project as it was. */

@@ -52,10 +52,7 @@ static struct engine_project *find(struct gathering *g, const struct catalog_id 
 	char hex[CATALOG_HEX_SIZE];
 
 	catalog_id_hex(id, hex);
-	for (size_t i = 0; i < g->all.n; i++)
-		if (strcmp(g->all.list[i].id, hex) == 0)
-			return &g->all.list[i];
-	return NULL;
+	return VEC_FIND(it, g->all.list, g->all.n, strcmp(it->id, hex) == 0);
 }
 
 static int count_snapshot(const struct snapshot *s, void *ctx, struct err *err)

@@ -35,10 +35,7 @@ void resolve_set_done(struct resolve_set *s)
 
 struct resolution *resolve_set_find(const struct resolve_set *s, const char *path)
 {
-	for (size_t i = 0; i < s->n; i++)
-		if (strcmp(s->list[i].path, path) == 0)
-			return &s->list[i];
-	return NULL;
+	return VEC_FIND(it, s->list, s->n, strcmp(it->path, path) == 0);
 }
 
 struct resolution *resolve_set_add(struct resolve_set *s, const char *path)

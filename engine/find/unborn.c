@@ -35,8 +35,5 @@ int unborn_load(struct store *s, struct unborn *ret, struct err *err)
 
 bool unborn_has(const struct unborn *u, const struct catalog_id *snapshot)
 {
-	for (size_t i = 0; i < u->n; i++)
-		if (catalog_id_same(&u->list[i], snapshot))
-			return true;
-	return false;
+	return VEC_HAS(it, u->list, u->n, catalog_id_same(it, snapshot));
 }

@@ -3,6 +3,7 @@
 #include <assert.h>
 #include <errno.h>
 
+#include "base/vec.h"
 #include "engine/host/walker-process-i.h"
 
 void walkers_init(struct walkers *w, pthread_mutex_t *lock, pthread_cond_t *changed,
@@ -39,10 +40,7 @@ size_t walkers_count(const struct walkers *w)
 
 static const struct walkers_one *find(const struct walkers *w, const void *place)
 {
-	for (size_t i = 0; i < WALKERS_MAX; i++)
-		if (w->list[i].place == place)
-			return &w->list[i];
-	return NULL;
+	return VEC_FIND(it, w->list, WALKERS_MAX, it->place == place);
 }
 
 bool walkers_in(const struct walkers *w, const void *place)

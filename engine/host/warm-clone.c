@@ -13,6 +13,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/sys.h"
+#include "base/vec.h"
 #include "cowfs/fuse/meter.h"
 #include "engine/host/host-i.h"
 
@@ -46,10 +47,7 @@ static bool is_walked(const struct warm_clone *s, const struct spare *one)
 
 static struct spare *find_layer(struct warm_clone *s, const void *layer)
 {
-	for (size_t i = 0; i < s->n; i++)
-		if (s->spares[i].layer == layer)
-			return &s->spares[i];
-	return NULL;
+	return VEC_FIND(it, s->spares, s->n, it->layer == layer);
 }
 
 /* The first of which so many walks are done and the next is due. */

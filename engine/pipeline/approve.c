@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/text.h"
+#include "base/vec.h"
 #include "engine/pipeline/pipeline-i.h"
 
 #define ROOM       16384
@@ -38,10 +39,7 @@ static bool look_up_group(const struct decider *d, const char *name)
 
 	if (!room || getgrnam_r(name, &gr, room, GROUP_ROOM, &found) != 0 || !found)
 		return false;
-	for (size_t i = 0; i < d->n_groups; i++)
-		if (d->groups[i] == gr.gr_gid)
-			return true;
-	return false;
+	return VEC_HAS(it, d->groups, d->n_groups, *it == gr.gr_gid);
 }
 
 static bool is_in_group(const struct decider *d, const char *name)

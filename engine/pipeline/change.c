@@ -202,10 +202,7 @@ void change_forget_approvers(struct engine_change *c)
 
 struct engine_passed *change_passed(const struct engine_change *c, const char *stage)
 {
-	for (size_t i = 0; i < c->n_passed; i++)
-		if (strcmp(c->passed[i].stage, stage) == 0)
-			return &c->passed[i];
-	return NULL;
+	return VEC_FIND(it, c->passed, c->n_passed, strcmp(it->stage, stage) == 0);
 }
 
 /* --- reading and writing ------------------------------------------------------------------- */

@@ -23,10 +23,7 @@ static void shipping_done(struct shipping *s)
 
 static const struct engine_stage *next_stage(const struct shipping *s)
 {
-	for (size_t i = 0; i < s->pipeline.n; i++)
-		if (!change_passed(s->change, s->pipeline.list[i].name))
-			return &s->pipeline.list[i];
-	return NULL;
+	return VEC_FIND(it, s->pipeline.list, s->pipeline.n, !change_passed(s->change, it->name));
 }
 
 static bool is_far_enough(const struct engine_change *c)

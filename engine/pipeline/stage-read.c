@@ -217,10 +217,7 @@ static const char *name_of(struct yaml stage)
 
 static struct engine_stage *find_stage(const struct engine_pipeline *p, const char *name)
 {
-	for (size_t i = 0; name && i < p->n; i++)
-		if (strcmp(p->list[i].name, name) == 0)
-			return &p->list[i];
-	return NULL;
+	return name ? VEC_FIND(it, p->list, p->n, strcmp(it->name, name) == 0) : NULL;
 }
 
 const struct engine_stage *pipeline_stage(const struct engine_pipeline *p, const char *name)

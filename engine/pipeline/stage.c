@@ -104,10 +104,7 @@ static int judged(struct shipping *s, const struct engine_stage *stage,
 /* Checks that a stage has pass before it lands, so a rule may count on them. */
 static bool is_tested(const struct engine_change *c, const struct engine_stage *stage)
 {
-	for (size_t i = 0; i < c->n_passed; i++)
-		if (c->passed[i].n_checks > 0)
-			return true;
-	return stage->n_checks > 0;
+	return VEC_HAS(one, c->passed, c->n_passed, one->n_checks > 0) || stage->n_checks > 0;
 }
 
 int stage_may_enter(struct shipping *s, const struct engine_stage *stage, struct err *err)
@@ -445,10 +442,7 @@ int stage_pass(struct shipping *s, const struct engine_stage *stage, struct err 
 
 static bool is_known(const struct engine_change *c, const char *receipt)
 {
-	for (size_t i = 0; i < c->n_landing_known; i++)
-		if (strcmp(c->landing_known[i], receipt) == 0)
-			return true;
-	return false;
+	return VEC_HAS(it, c->landing_known, c->n_landing_known, strcmp(*it, receipt) == 0);
 }
 
 static int find_receipt(struct engine *there, const struct engine_change *c,

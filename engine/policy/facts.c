@@ -5,6 +5,7 @@
 
 #include "base/attr.h"
 #include "base/map.h"
+#include "base/vec.h"
 #include "engine/api/clone.h"
 #include "engine/api/diff.h"
 #include "engine/api/experiment.h"
@@ -130,10 +131,7 @@ static int judge_file(const struct delta_file *f, const struct patch_counts *n, 
 
 static bool has_file(const struct delta *d, const char *path)
 {
-	for (size_t i = 0; i < d->n_files; i++)
-		if (strcmp(d->files[i].path, path) == 0)
-			return true;
-	return false;
+	return VEC_HAS(it, d->files, d->n_files, strcmp(it->path, path) == 0);
 }
 
 /* Modes, owners, attributes and empty directories: nobody reads those in a diff. */

@@ -11,6 +11,7 @@
 
 #include "base/attr.h"
 #include "base/size.h"
+#include "base/vec.h"
 
 enum op { OP_EQ, OP_NE, OP_LE, OP_GE, OP_LT, OP_GT };
 
@@ -95,10 +96,8 @@ static size_t trimmed(const char **text, size_t len)
 
 static const struct term *find_term(const char *name, size_t len)
 {
-	for (size_t i = 0; i < ARRAY_LEN(terms); i++)
-		if (strlen(terms[i].name) == len && memcmp(terms[i].name, name, len) == 0)
-			return &terms[i];
-	return NULL;
+	return VEC_FIND(it, terms, ARRAY_LEN(terms),
+			strlen(it->name) == len && memcmp(it->name, name, len) == 0);
 }
 
 static int parse_value(struct gate *g, const char *value, size_t len, const char *text,

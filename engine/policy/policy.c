@@ -34,10 +34,7 @@ void engine_verdict_done(struct engine_verdict *v)
 
 const struct engine_policy_step *engine_verdict_step(const struct engine_verdict *v)
 {
-	for (size_t i = 0; i < v->n_steps; i++)
-		if (v->steps[i].fits && v->steps[i].rule && v->steps[i].then == v->then)
-			return &v->steps[i];
-	return NULL;
+	return VEC_FIND(it, v->steps, v->n_steps, it->fits && it->rule && it->then == v->then);
 }
 
 /* All that rules are held against. */

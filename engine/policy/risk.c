@@ -48,10 +48,8 @@ const char *engine_risk_name(enum engine_risk risk)
 static struct engine_risk_reason *find(struct engine_facts *f, const char *name,
 				       enum engine_risk risk)
 {
-	for (size_t i = 0; i < f->n_reasons; i++)
-		if (f->reasons[i].risk == risk && strcmp(f->reasons[i].rule, name) == 0)
-			return &f->reasons[i];
-	return NULL;
+	return VEC_FIND(it, f->reasons, f->n_reasons,
+			it->risk == risk && strcmp(it->rule, name) == 0);
 }
 
 int risk_add(struct engine_facts *f, enum risk_rule rule, const char *name, const char *why,

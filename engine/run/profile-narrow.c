@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/path.h"
+#include "base/vec.h"
 #include "engine/run/profile-i.h"
 #include "runner/net/allow.h"
 
@@ -44,10 +45,8 @@ static bool filter_narrows(const char *inner, const char *outer)
 
 static bool mounts_narrow(const struct profile_source *src, const struct engine_profile *p)
 {
-	for (size_t i = 0; i < p->n_mounts; i++)
-		if (p->mounts[i].writable || !path_is_below(p->mounts[i].host, src->project))
-			return false;
-	return true;
+	return VEC_ALL(it, p->mounts, p->n_mounts,
+		       !it->writable && path_is_below(it->host, src->project));
 }
 
 int profile_narrows(const struct profile_source *src, const struct engine_profile *p,
@@ -114,10 +113,7 @@ static bool sets(const struct strlist *env, const char *assignment)
 {
 	const size_t n = strcspn(assignment, "=") + 1;
 
-	for (size_t i = 0; i < env->n; i++)
-		if (strncmp(env->list[i], assignment, n) == 0)
-			return true;
-	return false;
+	return VEC_HAS(it, env->list, env->n, strncmp(*it, assignment, n) == 0);
 }
 
 /* What the profile sets itself overrides what it extends. */

@@ -91,11 +91,9 @@ static bool name_valid(const char *name, size_t len)
 {
 	if (len == 0 || len > PROFILE_NAME_MAX || strchr("-.", name[0]))
 		return false;
-	for (size_t i = 0; i < len; i++)
-		if (!(name[i] >= 'a' && name[i] <= 'z') && !(name[i] >= 'A' && name[i] <= 'Z') &&
-		    !(name[i] >= '0' && name[i] <= '9') && !strchr("._-", name[i]))
-			return false;
-	return true;
+	return VEC_ALL(it, name, len,
+		       (*it >= 'a' && *it <= 'z') || (*it >= 'A' && *it <= 'Z') ||
+			   (*it >= '0' && *it <= '9') || strchr("._-", *it));
 }
 
 /* --- finding ------------------------------------------------------------------------------ */

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/path.h"
+#include "base/vec.h"
 #include "engine/wire/control-i.h"
 
 #define SOCKETS "/proc/net/unix" /* all of this network namespace */
@@ -19,10 +20,8 @@ struct cover {
 
 static bool is_hidden(const struct layout *l, const char *guest)
 {
-	for (size_t i = 0; i < l->n; i++)
-		if (l->mounts[i].kind == SANDBOX_HIDE && path_is_below(guest, l->mounts[i].guest))
-			return true;
-	return false;
+	return VEC_HAS(one, l->mounts, l->n,
+		       one->kind == SANDBOX_HIDE && path_is_below(guest, one->guest));
 }
 
 /* Hide the path wherever the run would see it; nothing in a `store` can be granted either. */

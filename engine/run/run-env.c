@@ -8,6 +8,7 @@
 #include "base/cleanup.h"
 #include "base/fdio.h"
 #include "base/path.h"
+#include "base/vec.h"
 #include "engine/run/run-root.h"
 
 #define DEFAULT_PATH "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
@@ -35,10 +36,7 @@ static bool is_among(const char *entry, const char *const *names, size_t n)
 {
 	const size_t len = strcspn(entry, "=");
 
-	for (size_t i = 0; i < n; i++)
-		if (strlen(names[i]) == len && strncmp(names[i], entry, len) == 0)
-			return true;
-	return false;
+	return VEC_HAS(it, names, n, strlen(*it) == len && strncmp(*it, entry, len) == 0);
 }
 
 static bool is_passed(const char *entry, bool root)
@@ -217,10 +215,8 @@ static bool has_variable(const struct run_env *e, const char *name)
 {
 	const size_t len = strlen(name);
 
-	for (size_t i = 0; i < e->words.n; i++)
-		if (strncmp(e->words.list[i], name, len) == 0 && e->words.list[i][len] == '=')
-			return true;
-	return false;
+	return VEC_HAS(it, e->words.list, e->words.n,
+		       strncmp(*it, name, len) == 0 && (*it)[len] == '=');
 }
 
 int run_env_trace(struct run_env *e, const char *run, char ret[TRACEPARENT_SIZE], struct err *err)

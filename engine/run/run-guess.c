@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/vec.h"
 #include "engine/run/run-refusal.h"
 #include "runner/net/allow.h"
 #include "runner/net/refusal.h"
@@ -36,10 +37,7 @@ static const char *find_word(const char *text, size_t len, const char *word)
 
 static bool complains(const char *line, size_t len)
 {
-	for (size_t i = 0; i < ARRAY_LEN(complaints); i++)
-		if (find_word(line, len, complaints[i]))
-			return true;
-	return false;
+	return VEC_HAS(it, complaints, ARRAY_LEN(complaints), find_word(line, len, *it));
 }
 
 static bool is_host_byte(char c)

@@ -33,10 +33,7 @@ void run_secrets_done(struct run_secrets *s)
 
 static bool is_header_text(const char *text, size_t len)
 {
-	for (size_t i = 0; i < len; i++)
-		if (((unsigned char)text[i] < 32 && text[i] != '\t') || text[i] == 127)
-			return false;
-	return true;
+	return VEC_ALL(it, text, len, ((unsigned char)*it >= 32 || *it == '\t') && *it != 127);
 }
 
 /* The header around a value, where nobody inherits it. */

@@ -123,10 +123,7 @@ static size_t secret_at(const struct scrub *s, const unsigned char *data, size_t
 /* Is all of `data` the beginning of a longer secret? */
 static bool may_become_one(const struct scrub *s, const unsigned char *data, size_t len)
 {
-	for (size_t i = 0; i < s->n; i++)
-		if (s->values[i].len > len && memcmp(s->values[i].data, data, len) == 0)
-			return true;
-	return false;
+	return VEC_HAS(it, s->values, s->n, it->len > len && memcmp(it->data, data, len) == 0);
 }
 
 /*

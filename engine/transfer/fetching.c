@@ -5,6 +5,7 @@
 
 #include "base/hex.h"
 #include "base/size.h"
+#include "base/vec.h"
 
 const char *fetching_file(const struct digest *d, const char *end, char name[PACK_NAME_SIZE])
 {
@@ -15,10 +16,7 @@ const char *fetching_file(const struct digest *d, const char *end, char name[PAC
 
 bool fetching_has(const struct fetching *f, const struct digest *d)
 {
-	for (size_t i = 0; i < f->have.n; i++)
-		if (digest_equal(&f->have.packs[i].pack.digest, d))
-			return true;
-	return false;
+	return VEC_HAS(it, f->have.packs, f->have.n, digest_equal(&it->pack.digest, d));
 }
 
 struct engine_receive_options fetching_options(const struct fetching *f, char root[SHA256_HEX_SIZE])

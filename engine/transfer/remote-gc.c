@@ -49,10 +49,7 @@ static int add_digest(struct digest_list *l, const struct digest *d, struct err 
 
 static bool has_digest(const struct digest_list *l, const struct digest *d)
 {
-	for (size_t i = 0; i < l->n; i++)
-		if (digest_equal(&l->list[i], d))
-			return true;
-	return false;
+	return VEC_HAS(it, l->list, l->n, digest_equal(it, d));
 }
 
 /* What workers and their callers name by themselves, "queue-" and "result-", and no person would. */
@@ -76,10 +73,7 @@ static bool is_of_ticket(const char *tag)
 
 static bool is_named(const struct engine_remote_gc_options *o, const char *tag)
 {
-	for (size_t i = 0; i < o->n_keep_tags; i++)
-		if (fnmatch(o->keep_tags[i], tag, 0) == 0)
-			return true;
-	return false;
+	return VEC_HAS(it, o->keep_tags, o->n_keep_tags, fnmatch(*it, tag, 0) == 0);
 }
 
 static bool keeps_all(const struct engine_remote_gc_options *o, const char *tag)

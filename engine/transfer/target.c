@@ -105,10 +105,8 @@ static int save_remotes(struct engine *e, const struct engine_remotes *all, stru
 
 static struct engine_remote *find(const struct engine_remotes *all, const char *name, size_t len)
 {
-	for (size_t i = 0; i < all->n; i++)
-		if (strlen(all->list[i].name) == len && memcmp(all->list[i].name, name, len) == 0)
-			return &all->list[i];
-	return NULL;
+	return VEC_FIND(it, all->list, all->n,
+			strlen(it->name) == len && memcmp(it->name, name, len) == 0);
 }
 
 /* It stands before ':' in a target and before '/' in a tag. */

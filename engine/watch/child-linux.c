@@ -62,10 +62,8 @@ void loop_child_leave_alone(struct loop *l, const char *what, bool busy)
 
 bool loop_child_is_running(const struct loop *l, enum child_kind kind, const char *what)
 {
-	for (size_t i = 0; i < l->n_children; i++)
-		if (l->children[i].kind == kind && strcmp(l->children[i].what, what) == 0)
-			return true;
-	return false;
+	return VEC_HAS(it, l->children, l->n_children,
+		       it->kind == kind && strcmp(it->what, what) == 0);
 }
 
 /* It has nothing of ours but the engine, and ends when we do. */

@@ -114,10 +114,7 @@ int watch_control_load(struct engine *e, struct watch_control *ret, struct err *
 
 const struct watch_pause *watch_control_of(const struct watch_control *c, const char *rule)
 {
-	for (size_t i = 0; i < c->n_rules; i++)
-		if (strcmp(c->rules[i].rule, rule) == 0)
-			return &c->rules[i];
-	return NULL;
+	return VEC_FIND(it, c->rules, c->n_rules, strcmp(it->rule, rule) == 0);
 }
 
 /* Another trigger under the same name begins anew. */

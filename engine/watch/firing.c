@@ -286,10 +286,7 @@ static void id_of(const char *rule, enum engine_trigger trigger, const char *key
 
 static bool has_path(const struct engine_firing *f, const char *path)
 {
-	for (size_t i = 0; i < f->n_paths; i++)
-		if (strcmp(f->paths[i], path) == 0)
-			return true;
-	return false;
+	return VEC_HAS(it, f->paths, f->n_paths, strcmp(*it, path) == 0);
 }
 
 static int add_paths(struct engine_firing *f, const struct strlist *paths, struct err *err)

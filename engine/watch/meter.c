@@ -78,10 +78,7 @@ int meter_hold(struct engine *e, const struct engine_rule *rule, const struct en
 
 static struct watch_meter *meter_of(const struct watch_state *s, const char *run)
 {
-	for (size_t i = 0; i < s->n_meters; i++)
-		if (strcmp(s->meters[i].run, run) == 0)
-			return &s->meters[i];
-	return NULL;
+	return VEC_FIND(it, s->meters, s->n_meters, strcmp(it->run, run) == 0);
 }
 
 bool meter_note(struct watch_state *s, const char *run, uint64_t cpu_ms)

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "base/vec.h"
 #include "engine/pipeline/pipeline-i.h"
 #include "engine/watch/action-i.h"
 
@@ -23,10 +24,8 @@ static void news_done(struct news *n)
 static const struct engine_change *change_of(const struct engine_firing *f,
 					     const struct engine_changes *all)
 {
-	for (size_t i = 0; i < all->n && *f->change != '\0'; i++)
-		if (strcmp(all->list[i].id, f->change) == 0)
-			return &all->list[i];
-	return NULL;
+	return *f->change != '\0' ? VEC_FIND(it, all->list, all->n, strcmp(it->id, f->change) == 0)
+				  : NULL;
 }
 
 /* --- words --------------------------------------------------------------------------------- */

@@ -49,10 +49,7 @@ void engine_watch_rules_done(struct engine_rules_of_watch *w)
 
 static struct engine_rule *find(const struct engine_rules_of_watch *w, const char *name)
 {
-	for (size_t i = 0; i < w->n; i++)
-		if (strcmp(w->list[i].name, name) == 0)
-			return &w->list[i];
-	return NULL;
+	return VEC_FIND(it, w->list, w->n, strcmp(it->name, name) == 0);
 }
 
 const struct engine_rule *rules_find(const struct engine_rules_of_watch *w, const char *name)
@@ -437,10 +434,7 @@ static int rules_narrow(struct engine_rules_of_watch *w, const char *project, co
 
 static bool is_first_of_project(const struct engine_rules_of_watch *w, size_t i)
 {
-	for (size_t k = 0; k < i; k++)
-		if (strcmp(w->list[k].project, w->list[i].project) == 0)
-			return false;
-	return true;
+	return VEC_ALL(it, w->list, i, strcmp(it->project, w->list[i].project) != 0);
 }
 
 static uint64_t print_of(const char *path)

@@ -4,6 +4,7 @@
 
 #include "base/path.h"
 #include "base/size.h"
+#include "base/vec.h"
 #include "engine/watch/rule-i.h"
 
 #define EVERY_MIN_MS 1000
@@ -151,10 +152,7 @@ static const struct key trigger_keys[] = {
 
 const struct key *read_key_of(const struct key *keys, size_t n, struct yaml key)
 {
-	for (size_t i = 0; i < n; i++)
-		if (strcmp(read_text(key), keys[i].key) == 0)
-			return &keys[i];
-	return NULL;
+	return VEC_FIND(it, keys, n, strcmp(read_text(key), it->key) == 0);
 }
 
 int read_on(struct reading *rd, struct yaml value, struct engine_rule *rule)

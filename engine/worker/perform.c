@@ -9,6 +9,7 @@
 
 #include "base/sha256.h"
 #include "base/text.h"
+#include "base/vec.h"
 #include "engine/api/history.h"
 #include "engine/api/profile.h"
 #include "engine/api/remote.h"
@@ -27,10 +28,7 @@
 
 static bool has(const struct engine_list *l, const char *text)
 {
-	for (size_t i = 0; i < l->n; i++)
-		if (strcmp(l->items[i], text) == 0)
-			return true;
-	return false;
+	return VEC_HAS(it, l->items, l->n, strcmp(*it, text) == 0);
 }
 
 /* As profiles of a project may: no more than the worker's own. */

@@ -8,6 +8,7 @@
 #include "base/hex.h"
 #include "base/path.h"
 #include "base/utf8.h"
+#include "base/vec.h"
 #include "engine/find/run-record-i.h"
 #include "remote/depot.h"
 
@@ -165,11 +166,9 @@ static bool is_variable(const char *name, size_t len)
 {
 	if (len == 0 || len > NAME_LEN_MAX || (name[0] >= '0' && name[0] <= '9'))
 		return false;
-	for (size_t i = 0; i < len; i++)
-		if (!(name[i] == '_' || (name[i] >= '0' && name[i] <= '9') ||
-		      (name[i] >= 'A' && name[i] <= 'Z') || (name[i] >= 'a' && name[i] <= 'z')))
-			return false;
-	return true;
+	return VEC_ALL(it, name, len,
+		       *it == '_' || (*it >= '0' && *it <= '9') || (*it >= 'A' && *it <= 'Z') ||
+			   (*it >= 'a' && *it <= 'z'));
 }
 
 static bool are_variables(const struct strlist *l, bool with_values)
@@ -298,10 +297,7 @@ static bool is_outcome(const char *text)
 					   RESULT_EXPIRED,  RESULT_FAILED, RESULT_LOST,
 					   RESULT_CANCELLED };
 
-	for (size_t i = 0; i < ARRAY_LEN(all); i++)
-		if (strcmp(text, all[i]) == 0)
-			return true;
-	return false;
+	return VEC_HAS(it, all, ARRAY_LEN(all), strcmp(text, *it) == 0);
 }
 
 /* As ssh-keygen writes one: lines of ASCII. */

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/vec.h"
 #include "engine/worker/status-i.h"
 #include "engine/worker/worker-i.h"
 
@@ -23,10 +24,7 @@
 
 static struct slot *idle(struct worker *w)
 {
-	for (size_t i = 0; i < w->n_slots; i++)
-		if (w->slots[i].state == SLOT_IDLE)
-			return &w->slots[i];
-	return NULL;
+	return VEC_FIND(at, w->slots, w->n_slots, at->state == SLOT_IDLE);
 }
 
 static int begin(struct worker *w, struct slot *s, struct queue_taken *t, struct ticket *ticket,
