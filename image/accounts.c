@@ -18,13 +18,7 @@ static void account_done(struct account *a)
 	free(a->members);
 }
 
-void accounts_done(struct accounts *a)
-{
-	for (size_t i = 0; i < a->n; i++)
-		account_done(&a->list[i]);
-	free(a->list);
-	*a = (struct accounts){ 0 };
-}
+DEFINE_LIST_DONE(accounts_done, struct accounts, account_done)
 
 /* --- text ------------------------------------------------------------------------------- */
 

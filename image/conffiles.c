@@ -18,13 +18,7 @@ static void conffile_done(struct conffile *c)
 	free(c->sum);
 }
 
-void conffiles_done(struct conffiles *c)
-{
-	for (size_t i = 0; i < c->n; i++)
-		conffile_done(&c->list[i]);
-	free(c->list);
-	*c = (struct conffiles){ 0 };
-}
+DEFINE_LIST_DONE(conffiles_done, struct conffiles, conffile_done)
 
 /* Where a paragraph is: which package it is about, and whether its lines list files. */
 struct place {

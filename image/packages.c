@@ -19,13 +19,7 @@ static void package_done(struct package *p)
 	free(p->version);
 }
 
-void packages_done(struct packages *p)
-{
-	for (size_t i = 0; i < p->n; i++)
-		package_done(&p->list[i]);
-	free(p->list);
-	*p = (struct packages){ 0 };
-}
+DEFINE_LIST_DONE(packages_done, struct packages, package_done)
 
 /* --- text ------------------------------------------------------------------------------- */
 

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/text.h"
+#include "base/vec.h"
 #include "cli/pager.h"
 #include "cli/screen.h"
 #include "cli/show/versions.h"
@@ -59,9 +60,7 @@ struct margin {
 
 static void margins_free(struct margin *list, size_t n)
 {
-	for (size_t i = 0; list && i < n; i++)
-		free(list[i].text);
-	free(list);
+	VEC_FREE(it, list, n, free(it->text));
 }
 
 static int make_margin(const struct engine_version *v, struct margin *ret, struct err *err)

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/vec.h"
 #include "cli/out.h"
 #include "cli/progress.h"
 #include "cli/show/comparisons.h"
@@ -39,9 +40,7 @@ struct scores {
 
 static void scores_done(struct scores *s)
 {
-	for (size_t i = 0; i < s->n; i++)
-		free(s->list[i].name);
-	free(s->list);
+	VEC_FREE(one, s->list, s->n, free(one->name));
 }
 
 static int read_score(const char *text, struct page_score *ret, struct err *err)

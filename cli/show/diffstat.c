@@ -23,9 +23,7 @@ static void row_done(struct diffstat_row *row)
 
 void diffstat_done(struct diffstat *s)
 {
-	for (size_t i = 0; i < s->n; i++)
-		row_done(&s->rows[i]);
-	free(s->rows);
+	VEC_FREE(it, s->rows, s->n, row_done(it));
 	*s = (struct diffstat){ 0 };
 }
 

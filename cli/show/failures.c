@@ -14,9 +14,7 @@
 
 void failures_done(struct failures *f)
 {
-	for (size_t i = 0; i < f->n; i++)
-		free(f->list[i].end);
-	free(f->list);
+	VEC_FREE(it, f->list, f->n, free(it->end));
 	*f = (struct failures){ 0 };
 }
 

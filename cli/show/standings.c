@@ -11,9 +11,7 @@
 
 void standings_done(struct standings *s)
 {
-	for (size_t i = 0; s->list && i < s->x->n_arms; i++)
-		engine_facts_done(&s->list[i].facts);
-	free(s->list);
+	VEC_FREE(it, s->list, s->x->n_arms, engine_facts_done(&it->facts));
 	engine_compare_done(&s->compare);
 	*s = (struct standings){ 0 };
 }

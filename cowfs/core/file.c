@@ -17,6 +17,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/vec.h"
 #include "cowfs/core/file-i.h"
 
 /* Patches of a write as the kernel sends them. */
@@ -42,9 +43,7 @@ void file_init(struct file *f, const struct content *base)
 
 void file_done(struct file *f)
 {
-	for (size_t i = 0; i < f->n; i++)
-		block_unref(f->list[i].block);
-	free(f->list);
+	VEC_FREE(it, f->list, f->n, block_unref(it->block));
 	*f = (struct file){ 0 };
 }
 

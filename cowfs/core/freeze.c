@@ -18,9 +18,7 @@ static void frozen_free(struct frozen *f)
 {
 	if (!f)
 		return;
-	for (size_t i = 0; i < f->n; i++)
-		free(f->dirs[i].list);
-	free(f->dirs);
+	VEC_FREE(it, f->dirs, f->n, free(it->list));
 	free(f->strays);
 	free(f);
 }

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/vec.h"
 #include "cowfs/core/difference-i.h"
 #include "cowfs/core/halves-i.h"
 #include "cowfs/core/listing-i.h"
@@ -19,13 +20,9 @@
 
 void layer_changes_done(struct layer_changes *c)
 {
-	for (size_t i = 0; i < c->n_names; i++)
-		free(c->names[i].name);
-	for (size_t i = 0; i < c->n_replaced; i++)
-		free(c->replaced[i].path);
-	free(c->names);
+	VEC_FREE(one, c->names, c->n_names, free(one->name));
+	VEC_FREE(it, c->replaced, c->n_replaced, free(it->path));
 	free(c->dirs);
-	free(c->replaced);
 	*c = (struct layer_changes){ 0 };
 }
 

@@ -11,9 +11,7 @@
 
 void regrown_done(struct regrown *g)
 {
-	for (size_t i = 0; i < g->n; i++)
-		buf_done(&g->list[i].bytes);
-	free(g->list);
+	VEC_FREE(it, g->list, g->n, buf_done(&it->bytes));
 	*g = (struct regrown){ 0 };
 }
 

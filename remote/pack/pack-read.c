@@ -59,9 +59,7 @@ static void pack_done(struct pack *p)
 
 void pack_set_done(struct pack_set *s)
 {
-	for (size_t i = 0; i < s->n; i++)
-		pack_done(&s->packs[i]);
-	free(s->packs);
+	VEC_FREE(it, s->packs, s->n, pack_done(it));
 	digest_table_done(&s->where);
 	cache_free(s->cache);
 	*s = (struct pack_set){ 0 };

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/vec.h"
 #include "snapshot/capture/capture-i.h"
 
 static void done_one(struct capture_unread *one)
@@ -11,13 +12,7 @@ static void done_one(struct capture_unread *one)
 	free(one->why);
 }
 
-void capture_report_done(struct capture_report *r)
-{
-	for (size_t i = 0; i < r->n; i++)
-		done_one(&r->list[i]);
-	free(r->list);
-	*r = (struct capture_report){ 0 };
-}
+DEFINE_LIST_DONE(capture_report_done, struct capture_report, done_one)
 
 void unread_init(struct unread *u)
 {

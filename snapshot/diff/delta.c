@@ -23,10 +23,8 @@ void delta_done(struct delta *d)
 		delta_side_done(&d->files[i].before);
 		delta_side_done(&d->files[i].after);
 	}
-	for (size_t i = 0; i < d->n_notes; i++)
-		free(d->notes[i].path);
+	VEC_FREE(it, d->notes, d->n_notes, free(it->path));
 	free(d->files);
-	free(d->notes);
 	*d = (struct delta){ 0 };
 }
 

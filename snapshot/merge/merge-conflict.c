@@ -47,9 +47,7 @@ static void conflict_done(struct merge_conflict *c)
 
 void merge_done(struct merge *m)
 {
-	for (size_t i = 0; i < m->n_conflicts; i++)
-		conflict_done(&m->conflicts[i]);
-	free(m->conflicts);
+	VEC_FREE(it, m->conflicts, m->n_conflicts, conflict_done(it));
 	*m = (struct merge){ 0 };
 }
 

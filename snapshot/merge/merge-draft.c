@@ -59,9 +59,7 @@ void draft_done(struct draft *d)
 {
 	struct draft_group *g;
 
-	for (size_t i = 0; i < d->n_dirs; i++)
-		dir_free(d->dirs[i]);
-	free(d->dirs);
+	VEC_FREE(it, d->dirs, d->n_dirs, dir_free(*it));
 	name_done(&d->top);
 	for (size_t pos = 0; (g = map_next(&d->groups, &pos));) {
 		tree_entry_done(&g->was);

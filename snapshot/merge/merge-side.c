@@ -17,9 +17,7 @@ static void altered_done(struct altered *a)
 
 void side_done(struct side *s)
 {
-	for (size_t i = 0; i < s->n; i++)
-		altered_done(&s->list[i]);
-	free(s->list);
+	VEC_FREE(it, s->list, s->n, altered_done(it));
 	map_done(&s->by_path);
 }
 

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/vec.h"
 #include "snapshot/text/ignore.h"
 
 /* clang-format off */
@@ -131,9 +132,7 @@ void guard_free(struct guard *g)
 {
 	if (!g)
 		return;
-	for (size_t i = 0; g->patterns && i < ARRAY_LEN(rules) + g->n_more; i++)
-		ignore_free(g->patterns[i]);
-	free(g->patterns);
+	VEC_FREE(it, g->patterns, ARRAY_LEN(rules) + g->n_more, ignore_free(*it));
 	free(g->free_dir);
 	free(g);
 }

@@ -10,6 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/vec.h"
+
 struct rule {
 	char *pattern; /* owned; without `!` and slashes at its ends */
 	bool negated;
@@ -26,9 +28,7 @@ void ignore_free(struct ignore *ig)
 {
 	if (!ig)
 		return;
-	for (size_t i = 0; i < ig->n; i++)
-		free(ig->rules[i].pattern);
-	free(ig->rules);
+	VEC_FREE(it, ig->rules, ig->n, free(it->pattern));
 	free(ig);
 }
 

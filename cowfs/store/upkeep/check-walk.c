@@ -34,9 +34,7 @@ void check_walk_free(struct check_walk *w)
 
 	if (!w)
 		return;
-	for (size_t i = 0; i < w->cap; i++)
-		buf_done(&w->stack[i].bytes);
-	free(w->stack);
+	VEC_FREE(it, w->stack, w->cap, buf_done(&it->bytes));
 	while ((seen = map_next(&w->nodes, &pos)))
 		free(seen);
 	map_done(&w->nodes);
