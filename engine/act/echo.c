@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "base/vec.h"
 #include "engine/host/host-i.h"
 #include "engine/host/keep-i.h"
 
@@ -25,9 +26,7 @@ static void echoing_free(struct echoing *g)
 {
 	if (!g)
 		return;
-	for (size_t i = 0; i < g->n; i++)
-		free(g->list[i].path);
-	free(g->list);
+	VEC_FREE(it, g->list, g->n, free(it->path));
 	free(g->clone);
 	free(g->path);
 	free(g);

@@ -159,9 +159,7 @@ struct edits {
 
 static void edits_done(struct edits *e)
 {
-	for (size_t i = 0; i < e->n; i++)
-		buf_done(&e->list[i].hold);
-	free(e->list);
+	VEC_FREE(it, e->list, e->n, buf_done(&it->hold));
 }
 
 static int by_path(const void *a, const void *b)

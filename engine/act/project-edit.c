@@ -53,9 +53,7 @@ static void editing_done(struct editing *e)
 	project_done(&e->project);
 	strlist_done(&e->clones);
 	batch_end(e->batch);
-	for (size_t i = 0; i < e->n_inner; i++)
-		inner_done(&e->inner[i]);
-	free(e->inner);
+	VEC_FREE(it, e->inner, e->n_inner, inner_done(it));
 	while (e->n_turns > 0)
 		turn_give(e->turns[--e->n_turns]);
 	free(e->turns);

@@ -31,13 +31,9 @@ struct mending {
 
 static void mending_done(struct mending *m)
 {
-	for (size_t i = 0; i < m->found.n_findings && m->from; i++)
-		free(m->from[i]);
-	free(m->from);
+	VEC_FREE(one, m->from, m->found.n_findings, free(*one));
 	free(m->lost);
-	for (size_t i = 0; i < m->n_projects; i++)
-		project_done(&m->projects[i]);
-	free(m->projects);
+	VEC_FREE(it, m->projects, m->n_projects, project_done(it));
 	strlist_done(&m->clones);
 	check_report_done(&m->found);
 }

@@ -24,9 +24,7 @@ struct choosing {
 
 static void choosing_done(struct choosing *c)
 {
-	for (size_t i = 0; i < c->n; i++)
-		free(c->list[i].part);
-	free(c->list);
+	VEC_FREE(one, c->list, c->n, free(one->part));
 	unborn_done(&c->unborn);
 }
 

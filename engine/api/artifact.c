@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "base/text.h"
+#include "base/vec.h"
 
 void engine_artifact_done(struct engine_artifact *a)
 {
@@ -14,9 +15,7 @@ void engine_artifact_done(struct engine_artifact *a)
 
 void engine_artifacts_done(struct engine_artifacts *a)
 {
-	for (size_t i = 0; i < a->n; i++)
-		engine_artifact_done(&a->list[i]);
-	free(a->list);
+	VEC_FREE(it, a->list, a->n, engine_artifact_done(it));
 	free(a->project);
 	*a = (struct engine_artifacts){ 0 };
 }

@@ -2,13 +2,12 @@
 
 #include <stdlib.h>
 
+#include "base/vec.h"
 #include "engine/api/since.h"
 
 void engine_paths_done(struct engine_paths *p)
 {
-	for (size_t i = 0; i < p->n; i++)
-		free(p->list[i].path);
-	free(p->list);
+	VEC_FREE(it, p->list, p->n, free(it->path));
 	*p = (struct engine_paths){ 0 };
 }
 
@@ -39,9 +38,7 @@ void engine_clone_done(struct engine_clone *c)
 
 void engine_clones_done(struct engine_clones *c)
 {
-	for (size_t i = 0; i < c->n; i++)
-		engine_clone_done(&c->list[i]);
-	free(c->list);
+	VEC_FREE(it, c->list, c->n, engine_clone_done(it));
 	free(c->project);
 	free(c->git_dir);
 	engine_strays_free(c->strays, c->n_strays);

@@ -2,11 +2,11 @@
 
 #include <stdlib.h>
 
+#include "base/vec.h"
+
 static void file_done(struct engine_compare_file *f, size_t n)
 {
-	for (size_t i = 0; f->changes && i < n; i++)
-		buf_done(&f->changes[i].patch);
-	free(f->changes);
+	VEC_FREE(it, f->changes, n, buf_done(&it->patch));
 	free(f->path);
 }
 
@@ -23,14 +23,10 @@ void engine_compare_done(struct engine_compare *c)
 		file_done(&c->files[i], c->n);
 	for (size_t i = 0; i < c->n_pairs; i++)
 		engine_conflicts_free(c->pairs[i].conflicts, c->pairs[i].n_conflicts);
-	for (size_t i = 0; i < c->n_warnings; i++)
-		warning_done(&c->warnings[i]);
-	for (size_t i = 0; i < c->n; i++)
-		free(c->sides[i].name);
+	VEC_FREE(it, c->warnings, c->n_warnings, warning_done(it));
+	VEC_FREE(it, c->sides, c->n, free(it->name));
 	free(c->files);
 	free(c->pairs);
-	free(c->warnings);
-	free(c->sides);
 	free(c->base_name);
 	*c = (struct engine_compare){ 0 };
 }

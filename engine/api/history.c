@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "base/text.h"
+#include "base/vec.h"
 #include "engine/api/tag.h"
 
 void engine_snapshot_done(struct engine_snapshot *s)
@@ -40,18 +41,14 @@ void engine_taken_done(struct engine_taken *t)
 
 void engine_history_done(struct engine_history *h)
 {
-	for (size_t i = 0; i < h->n; i++)
-		engine_snapshot_done(&h->list[i]);
-	free(h->list);
+	VEC_FREE(it, h->list, h->n, engine_snapshot_done(it));
 	free(h->project);
 	*h = (struct engine_history){ 0 };
 }
 
 void engine_tags_done(struct engine_tags *t)
 {
-	for (size_t i = 0; i < t->n; i++)
-		free(t->list[i].name);
-	free(t->list);
+	VEC_FREE(it, t->list, t->n, free(it->name));
 	free(t->project);
 	*t = (struct engine_tags){ 0 };
 }

@@ -2,6 +2,8 @@
 
 #include <stdlib.h>
 
+#include "base/vec.h"
+
 void engine_image_done(struct engine_image *i)
 {
 	free(i->name);
@@ -9,13 +11,7 @@ void engine_image_done(struct engine_image *i)
 	*i = (struct engine_image){ 0 };
 }
 
-void engine_images_done(struct engine_images *i)
-{
-	for (size_t k = 0; k < i->n; k++)
-		engine_image_done(&i->list[k]);
-	free(i->list);
-	*i = (struct engine_images){ 0 };
-}
+DEFINE_LIST_DONE(engine_images_done, struct engine_images, engine_image_done)
 
 void engine_imported_done(struct engine_imported *i)
 {

@@ -2,6 +2,7 @@
 
 #include <stdlib.h>
 
+#include "base/vec.h"
 #include "engine/api/overlaps.h"
 #include "engine/api/rebase.h"
 #include "engine/api/receipts.h"
@@ -66,9 +67,7 @@ void engine_promotion_done(struct engine_promotion *p)
 	engine_rolled_paths_free(p->meanwhile, p->n_meanwhile);
 	engine_rolled_paths_free(p->left, p->n_left);
 	engine_conflicts_free(p->conflicts, p->n_conflicts);
-	for (size_t i = 0; i < p->n_checks; i++)
-		free(p->checks[i].command);
-	free(p->checks);
+	VEC_FREE(it, p->checks, p->n_checks, free(it->command));
 	engine_commits_done(&p->commits);
 	free(p->clone);
 	free(p->project);
@@ -99,26 +98,16 @@ void engine_rolled_done(struct engine_rolled *r)
 
 void engine_meeting_done(struct engine_meeting *m)
 {
-	for (size_t i = 0; i < m->n; i++)
-		free(m->met[i].path);
-	free(m->met);
+	VEC_FREE(it, m->met, m->n, free(it->path));
 	free(m->clone);
 	free(m->with);
 }
 
-void engine_overlaps_done(struct engine_overlaps *r)
-{
-	for (size_t i = 0; i < r->n; i++)
-		engine_meeting_done(&r->list[i]);
-	free(r->list);
-	*r = (struct engine_overlaps){ 0 };
-}
+DEFINE_LIST_DONE(engine_overlaps_done, struct engine_overlaps, engine_meeting_done)
 
 static void engine_receipt_done(struct engine_receipt *r)
 {
-	for (size_t i = 0; i < r->n_checks; i++)
-		free(r->checks[i].command);
-	free(r->checks);
+	VEC_FREE(it, r->checks, r->n_checks, free(it->command));
 	free(r->clone);
 	free(r->who);
 	free(r->to);
@@ -126,10 +115,4 @@ static void engine_receipt_done(struct engine_receipt *r)
 	*r = (struct engine_receipt){ 0 };
 }
 
-void engine_receipts_done(struct engine_receipts *r)
-{
-	for (size_t i = 0; i < r->n; i++)
-		engine_receipt_done(&r->list[i]);
-	free(r->list);
-	*r = (struct engine_receipts){ 0 };
-}
+DEFINE_LIST_DONE(engine_receipts_done, struct engine_receipts, engine_receipt_done)

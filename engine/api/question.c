@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/attr.h"
+#include "base/vec.h"
 
 void engine_question_done(struct engine_question *q)
 {
@@ -13,13 +14,7 @@ void engine_question_done(struct engine_question *q)
 	*q = (struct engine_question){ 0 };
 }
 
-void engine_questions_done(struct engine_questions *q)
-{
-	for (size_t i = 0; i < q->n; i++)
-		engine_question_done(&q->list[i]);
-	free(q->list);
-	*q = (struct engine_questions){ 0 };
-}
+DEFINE_LIST_DONE(engine_questions_done, struct engine_questions, engine_question_done)
 
 void engine_answers_done(struct engine_answers *a)
 {

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "base/text.h"
+#include "base/vec.h"
 
 void engine_remotes_done(struct engine_remotes *r)
 {
@@ -59,8 +60,6 @@ void engine_received_done(struct engine_received *r)
 void engine_remote_gc_done(struct engine_remote_gc *g)
 {
 	free(g->remote);
-	for (size_t i = 0; i < g->n_gone; i++)
-		free(g->gone[i].name);
-	free(g->gone);
+	VEC_FREE(it, g->gone, g->n_gone, free(it->name));
 	*g = (struct engine_remote_gc){ 0 };
 }

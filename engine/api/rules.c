@@ -2,6 +2,8 @@
 
 #include <stdlib.h>
 
+#include "base/vec.h"
+
 static void engine_rule_done(struct guard_rule *r)
 {
 	free((char *)(uintptr_t)r->name);
@@ -9,10 +11,4 @@ static void engine_rule_done(struct guard_rule *r)
 	free((char *)(uintptr_t)r->why);
 }
 
-void engine_rules_done(struct engine_rules *r)
-{
-	for (size_t i = 0; i < r->n; i++)
-		engine_rule_done(&r->list[i]);
-	free(r->list);
-	*r = (struct engine_rules){ 0 };
-}
+DEFINE_LIST_DONE(engine_rules_done, struct engine_rules, engine_rule_done)

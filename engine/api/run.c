@@ -2,6 +2,7 @@
 
 #include <stdlib.h>
 
+#include "base/vec.h"
 #include "engine/api/profile.h"
 
 void engine_refusal_done(struct engine_refusal *r)
@@ -13,13 +14,7 @@ void engine_refusal_done(struct engine_refusal *r)
 	free(r->message);
 }
 
-static void engine_refusals_done(struct engine_refusals *r)
-{
-	for (size_t i = 0; i < r->n; i++)
-		engine_refusal_done(&r->list[i]);
-	free(r->list);
-	*r = (struct engine_refusals){ 0 };
-}
+static DEFINE_LIST_DONE(engine_refusals_done, struct engine_refusals, engine_refusal_done)
 
 static void asked_done(struct engine_asked *a)
 {
@@ -66,13 +61,7 @@ void engine_run_done(struct engine_run *r)
 	*r = (struct engine_run){ 0 };
 }
 
-void engine_runs_done(struct engine_runs *r)
-{
-	for (size_t i = 0; i < r->n; i++)
-		engine_run_done(&r->list[i]);
-	free(r->list);
-	*r = (struct engine_runs){ 0 };
-}
+DEFINE_LIST_DONE(engine_runs_done, struct engine_runs, engine_run_done)
 
 void engine_profile_done(struct engine_profile *p)
 {

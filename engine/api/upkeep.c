@@ -2,6 +2,8 @@
 
 #include <stdlib.h>
 
+#include "base/vec.h"
+
 void engine_stats_done(struct engine_stats *s)
 {
 	for (size_t i = 0; i < s->n_shares; i++) {
@@ -17,9 +19,7 @@ static void free_damage(struct engine_damage *list, size_t n)
 	for (size_t i = 0; i < n; i++) {
 		struct engine_damage *d = &list[i];
 
-		for (size_t k = 0; k < d->n_paths; k++)
-			free(d->paths[k]);
-		free(d->paths);
+		VEC_FREE(it, d->paths, d->n_paths, free(*it));
 		free(d->object);
 		free(d->why);
 		free(d->from);

@@ -1,10 +1,7 @@
 #include "engine/act/artifact-i.h"
 #include "engine/cowfsd/verbs-i.h"
 
-static void options_done(struct engine_artifact_options *o)
-{
-	fields_done(&wire_artifact_options, o);
-}
+static DEFINE_FIELDS_DONE(options_done, struct engine_artifact_options, wire_artifact_options)
 
 int serve_artifact(struct task *task, const struct engine_watch *watch, struct json options,
 		   struct json answer, struct err *err)

@@ -1,10 +1,7 @@
 #include "engine/api/since.h"
 #include "engine/cowfsd/verbs-i.h"
 
-static void clone_options_done(struct engine_clone_options *o)
-{
-	fields_done(&wire_clone_options, o);
-}
+static DEFINE_FIELDS_DONE(clone_options_done, struct engine_clone_options, wire_clone_options)
 
 int serve_clone(struct task *task, const struct engine_watch *watch, struct json options,
 		struct json answer, struct err *err)

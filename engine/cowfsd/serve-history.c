@@ -3,10 +3,7 @@
 #include "engine/api/tag.h"
 #include "engine/cowfsd/verbs-i.h"
 
-static void take_options_done(struct engine_take_options *o)
-{
-	fields_done(&wire_take_options, o);
-}
+static DEFINE_FIELDS_DONE(take_options_done, struct engine_take_options, wire_take_options)
 
 int serve_take(struct task *task, const struct engine_watch *watch, struct json options,
 	       struct json answer, struct err *err)

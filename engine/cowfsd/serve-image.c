@@ -4,10 +4,7 @@
 #include "engine/act/image-i.h"
 #include "engine/cowfsd/verbs-i.h"
 
-static void ask_free(struct import_ask *a)
-{
-	fields_done(&wire_import, a);
-}
+static DEFINE_FIELDS_DONE(ask_free, struct import_ask, wire_import)
 
 int serve_import(struct task *task, const struct engine_watch *watch, struct json options,
 		 struct json answer, struct err *err)

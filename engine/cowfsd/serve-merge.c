@@ -17,15 +17,9 @@ static int check_way(enum merge_on_conflict on_conflict, enum merge_style style,
 
 /* --- promote ---------------------------------------------------------------------------- */
 
-static void promote_options_done(struct promote_options *o)
-{
-	fields_done(&wire_promote_options, o);
-}
+static DEFINE_FIELDS_DONE(promote_options_done, struct promote_options, wire_promote_options)
 
-static void promote_asked_done(struct engine_promote_options *o)
-{
-	fields_done(&wire_promote_asked, o);
-}
+static DEFINE_FIELDS_DONE(promote_asked_done, struct engine_promote_options, wire_promote_asked)
 
 int serve_promote(struct task *task, const struct engine_watch *watch, struct json options,
 		  struct json answer, struct err *err)
@@ -88,10 +82,7 @@ int serve_merge(struct task *task, const struct engine_watch *watch, struct json
 
 /* --- rebase ----------------------------------------------------------------------------- */
 
-static void rebase_options_done(struct engine_rebase_options *o)
-{
-	fields_done(&wire_rebase_options, o);
-}
+static DEFINE_FIELDS_DONE(rebase_options_done, struct engine_rebase_options, wire_rebase_options)
 
 int serve_rebase(struct task *task, const struct engine_watch *watch, struct json options,
 		 struct json answer, struct err *err)
@@ -115,10 +106,7 @@ int serve_rebase(struct task *task, const struct engine_watch *watch, struct jso
 
 /* --- resolve ---------------------------------------------------------------------------- */
 
-static void resolve_options_done(struct engine_resolve_options *o)
-{
-	fields_done(&wire_resolve_options, o);
-}
+static DEFINE_FIELDS_DONE(resolve_options_done, struct engine_resolve_options, wire_resolve_options)
 
 int serve_resolve(struct task *task, const struct engine_watch *watch, struct json options,
 		  struct json answer, struct err *err)
@@ -133,10 +121,8 @@ int serve_resolve(struct task *task, const struct engine_watch *watch, struct js
 
 /* --- rollback --------------------------------------------------------------------------- */
 
-static void rollback_options_done(struct engine_rollback_options *o)
-{
-	fields_done(&wire_rollback_options, o);
-}
+static DEFINE_FIELDS_DONE(rollback_options_done, struct engine_rollback_options,
+			  wire_rollback_options)
 
 int serve_rollback(struct task *task, const struct engine_watch *watch, struct json options,
 		   struct json answer, struct err *err)

@@ -3,10 +3,7 @@
 #include "engine/host/host-i.h"
 #include "engine/host/promises-i.h"
 
-static void options_done(struct engine_receive_options *o)
-{
-	fields_done(&wire_receive_options, o);
-}
+static DEFINE_FIELDS_DONE(options_done, struct engine_receive_options, wire_receive_options)
 
 typedef int receive_fn(struct task *task, const struct engine_receive_options *options,
 		       struct engine_received *ret, struct err *err);
@@ -35,10 +32,7 @@ int serve_receive_lazily(struct task *task, const struct engine_watch *watch, st
 	return receive(receive_lazily, task, watch, options, answer, err);
 }
 
-static void supply_options_done(struct engine_supply_options *o)
-{
-	fields_done(&wire_supply_options, o);
-}
+static DEFINE_FIELDS_DONE(supply_options_done, struct engine_supply_options, wire_supply_options)
 
 int serve_supply(struct task *task, const struct engine_watch *watch, struct json options,
 		 struct json answer, struct err *err)

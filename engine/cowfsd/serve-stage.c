@@ -7,10 +7,7 @@
 #include "engine/host/host-i.h"
 #include "engine/host/promises-i.h"
 
-static void stage_options_done(struct stage_options *o)
-{
-	fields_done(&wire_stage_options, o);
-}
+static DEFINE_FIELDS_DONE(stage_options_done, struct stage_options, wire_stage_options)
 
 /*
  * A lazy one is there before all files are read.  So is a clone with a name, but without a snapshot of it

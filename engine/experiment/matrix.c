@@ -18,9 +18,7 @@ void engine_matrix_done(struct engine_matrix *m)
 		free(m->axes[i].name);
 		strlist_done(&m->axes[i].values);
 	}
-	for (size_t i = 0; i < m->n_without; i++)
-		strlist_done(&m->without[i]);
-	free(m->without);
+	VEC_FREE(it, m->without, m->n_without, strlist_done(it));
 	*m = (struct engine_matrix){ 0 };
 }
 

@@ -157,13 +157,7 @@ void engine_experiment_done(struct engine_experiment *x)
 	*x = (struct engine_experiment){ 0 };
 }
 
-void engine_experiments_done(struct engine_experiments *l)
-{
-	for (size_t i = 0; i < l->n; i++)
-		engine_experiment_done(&l->list[i]);
-	free(l->list);
-	*l = (struct engine_experiments){ 0 };
-}
+DEFINE_LIST_DONE(engine_experiments_done, struct engine_experiments, engine_experiment_done)
 
 /* --- places -------------------------------------------------------------------------------- */
 

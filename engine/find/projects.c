@@ -15,9 +15,7 @@ struct gathering {
 
 void engine_projects_done(struct engine_projects *p)
 {
-	for (size_t i = 0; i < p->n; i++)
-		free(p->list[i].path);
-	free(p->list);
+	VEC_FREE(it, p->list, p->n, free(it->path));
 	*p = (struct engine_projects){ 0 };
 }
 

@@ -26,9 +26,7 @@ static const char *const take_names[] = {
 
 void resolve_set_done(struct resolve_set *s)
 {
-	for (size_t i = 0; i < s->n; i++)
-		free(s->list[i].path);
-	free(s->list);
+	VEC_FREE(one, s->list, s->n, free(one->path));
 	free(s->asked);
 	*s = (struct resolve_set){ 0 };
 }

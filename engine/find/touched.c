@@ -244,9 +244,7 @@ int touched_open(struct store *s, const struct catalog_id *project, struct touch
 
 void touched_done(struct touched *t)
 {
-	for (size_t i = 0; i < t->n; i++)
-		free(t->list[i]);
-	free(t->list);
+	VEC_FREE(one, t->list, t->n, free(*one));
 	buf_done(&t->records);
 	map_done(&t->steps);
 	*t = (struct touched){ 0 };

@@ -22,9 +22,7 @@ void supply_free(struct supply *s)
 {
 	if (!s)
 		return;
-	for (size_t i = 0; s->frames && i < s->packs.n; i++)
-		free(s->frames[i].list);
-	free(s->frames);
+	VEC_FREE(it, s->frames, s->packs.n, free(it->list));
 	free(s->wants);
 	pack_set_done(&s->packs);
 	cleanup_close(&s->dir);

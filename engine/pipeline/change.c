@@ -136,13 +136,7 @@ void engine_change_done(struct engine_change *c)
 	*c = (struct engine_change){ 0 };
 }
 
-void engine_changes_done(struct engine_changes *l)
-{
-	for (size_t i = 0; i < l->n; i++)
-		engine_change_done(&l->list[i]);
-	free(l->list);
-	*l = (struct engine_changes){ 0 };
-}
+DEFINE_LIST_DONE(engine_changes_done, struct engine_changes, engine_change_done)
 
 /* --- words --------------------------------------------------------------------------------- */
 

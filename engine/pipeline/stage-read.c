@@ -82,9 +82,7 @@ const char *pipeline_approve_word(const char *text)
 
 void engine_pipeline_done(struct engine_pipeline *p)
 {
-	for (size_t i = 0; i < p->n; i++)
-		pipeline_stage_done(&p->list[i]);
-	free(p->list);
+	VEC_FREE(it, p->list, p->n, pipeline_stage_done(it));
 	free(p->file);
 	free(p->project);
 	*p = (struct engine_pipeline){ 0 };

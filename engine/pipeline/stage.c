@@ -229,9 +229,7 @@ static int run_check(struct shipping *s, const struct checked_state *of, const c
 
 static void checks_free(struct engine_checked *list, size_t n)
 {
-	for (size_t i = 0; i < n; i++)
-		free(list[i].command);
-	free(list);
+	VEC_FREE(it, list, n, free(it->command));
 }
 
 static int hold_failed(struct shipping *s, const struct engine_checked *c, struct err *err)

@@ -38,9 +38,7 @@ static void rule_done(struct rule *r)
 
 void rule_file_done(struct rule_file *f)
 {
-	for (size_t i = 0; i < f->n; i++)
-		rule_done(&f->list[i]);
-	free(f->list);
+	VEC_FREE(it, f->list, f->n, rule_done(it));
 	free(f->name);
 	*f = (struct rule_file){ 0 };
 }

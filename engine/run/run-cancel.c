@@ -12,6 +12,7 @@
 
 #include "base/cleanup.h"
 #include "base/sys.h"
+#include "base/vec.h"
 #include "engine/find/engine-i.h"
 #include "engine/find/run-record.h"
 #include "runner/sandbox.h"
@@ -146,9 +147,7 @@ void engine_run_cancel_all(struct engine *e, const char *const *ids, size_t n)
 	}
 	if (all)
 		IGNORE_RESULT(finish(e, all, found, &ignored), "engine_run_cancel() says it");
-	for (size_t i = 0; i < found; i++)
-		ending_done(&all[i]);
-	free(all);
+	VEC_FREE(one, all, found, ending_done(one));
 }
 
 int engine_run_cancel(struct engine *e, const char *id, struct engine_run *ret, struct err *err)

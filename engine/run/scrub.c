@@ -11,9 +11,7 @@
 
 void scrub_done(struct scrub *s)
 {
-	for (size_t i = 0; i < s->n; i++)
-		free(s->values[i].owned);
-	free(s->values);
+	VEC_FREE(it, s->values, s->n, free(it->owned));
 	*s = (struct scrub){ 0 };
 }
 

@@ -15,6 +15,7 @@
 #include <sys/stat.h>
 
 #include "base/user.h"
+#include "base/vec.h"
 #include "engine/verb/trace-i.h"
 
 const char *engine_writer_name(enum engine_writer w)
@@ -43,9 +44,7 @@ static void engine_version_done(struct engine_version *v)
 
 void engine_versions_done(struct engine_versions *v)
 {
-	for (size_t i = 0; i < v->n; i++)
-		engine_version_done(&v->list[i]);
-	free(v->list);
+	VEC_FREE(it, v->list, v->n, engine_version_done(it));
 	free(v->project);
 	free(v->path);
 	*v = (struct engine_versions){ 0 };

@@ -28,13 +28,7 @@ static void submodule_done(struct submodule *s)
 	*s = (struct submodule){ 0 };
 }
 
-void submodules_done(struct submodules *s)
-{
-	for (size_t i = 0; i < s->n; i++)
-		submodule_done(&s->list[i]);
-	free(s->list);
-	*s = (struct submodules){ 0 };
-}
+DEFINE_LIST_DONE(submodules_done, struct submodules, submodule_done)
 
 /* --- the project's ---------------------------------------------------------------------- */
 

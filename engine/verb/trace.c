@@ -21,9 +21,7 @@ void node_done(struct node *n)
 
 void trace_done(struct trace *w)
 {
-	for (size_t i = 0; i < w->n; i++)
-		node_done(&w->nodes[i]);
-	free(w->nodes);
+	VEC_FREE(it, w->nodes, w->n, node_done(it));
 	for (size_t i = 0; i < ARRAY_LEN(w->kept); i++)
 		buf_done(&w->kept[i].text);
 	buf_done(&w->disk);

@@ -58,14 +58,12 @@ void trail_done(struct trail *t)
 	touched_done(&t->touched);
 	touched_path_done(&t->asked);
 	free(t->asked_path);
-	for (size_t i = 0; i < t->n; i++)
-		free(t->list[i].clone);
+	VEC_FREE(it, t->list, t->n, free(it->clone));
 	for (size_t i = 0; i < t->n_acts; i++) {
 		free(t->acts[i].clone);
 		free(t->acts[i].who);
 	}
 	free(t->seen.path);
-	free(t->list);
 	free(t->acts);
 	free(t->by_clone);
 	free(t->acts_by_before);

@@ -40,9 +40,7 @@ static void listing_done(struct listing *l)
 	trace_done(&l->walk);
 	engine_versions_done(&l->result);
 	map_done(&l->seen);
-	for (size_t i = 0; i < l->n_keys; i++)
-		free(l->keys[i]);
-	free(l->keys);
+	VEC_FREE(it, l->keys, l->n_keys, free(*it));
 }
 
 static void spans_done(struct spans *s)

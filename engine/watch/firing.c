@@ -78,13 +78,7 @@ void engine_firing_done(struct engine_firing *f)
 	*f = (struct engine_firing){ 0 };
 }
 
-void engine_firings_done(struct engine_firings *l)
-{
-	for (size_t i = 0; i < l->n; i++)
-		engine_firing_done(&l->list[i]);
-	free(l->list);
-	*l = (struct engine_firings){ 0 };
-}
+DEFINE_LIST_DONE(engine_firings_done, struct engine_firings, engine_firing_done)
 
 /* --- words --------------------------------------------------------------------------------- */
 

@@ -22,9 +22,7 @@ void engine_watch_test_done(struct engine_watch_test *t)
 {
 	engine_firing_done(&t->firing);
 	engine_verdict_done(&t->verdict);
-	for (size_t i = 0; i < t->n_stages; i++)
-		outlook_done(&t->stages[i]);
-	free(t->stages);
+	VEC_FREE(it, t->stages, t->n_stages, outlook_done(it));
 	free(t->problem);
 	*t = (struct engine_watch_test){ 0 };
 }

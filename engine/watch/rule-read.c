@@ -38,9 +38,7 @@ static void rule_done(struct engine_rule *r)
 
 void engine_watch_rules_done(struct engine_rules_of_watch *w)
 {
-	for (size_t i = 0; i < w->n; i++)
-		rule_done(&w->list[i]);
-	free(w->list);
+	VEC_FREE(it, w->list, w->n, rule_done(it));
 	free(w->file);
 	free(w->notify);
 	free(w->notify_post);

@@ -1,9 +1,6 @@
 #include "engine/wire/wire-i.h"
 
-void echo_page_done(struct echo_page *p)
-{
-	fields_done(&wire_echo_page, p);
-}
+DEFINE_FIELDS_DONE(echo_page_done, struct echo_page, wire_echo_page)
 
 static const struct field wire_echo_path_fields[] = {
 	FIELD(FIELD_NAME, struct echo_path, path),

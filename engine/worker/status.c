@@ -67,10 +67,8 @@ void engine_worker_status_done(struct engine_worker_status *s)
 {
 	for (size_t i = 0; i < s->n_workers; i++)
 		fields_done(&state_table, &s->workers[i]);
-	for (size_t i = 0; i < s->n_done; i++)
-		done_done(&s->done[i]);
+	VEC_FREE(it, s->done, s->n_done, done_done(it));
 	free(s->workers);
-	free(s->done);
 	free(s->queue);
 	*s = (struct engine_worker_status){ 0 };
 }

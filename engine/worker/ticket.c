@@ -77,15 +77,9 @@ static const struct field result_fields[] = {
 };
 static const struct fields result_table = FIELDS(struct result, result_fields);
 
-void ticket_done(struct ticket *t)
-{
-	fields_done(&ticket_table, t);
-}
+DEFINE_FIELDS_DONE(ticket_done, struct ticket, ticket_table)
 
-void result_done(struct result *r)
-{
-	fields_done(&result_table, r);
-}
+DEFINE_FIELDS_DONE(result_done, struct result, result_table)
 
 /* --- one text for one content ------------------------------------------------------------- */
 
