@@ -6,7 +6,6 @@
 #include "base/log-journal-i.h"
 
 #include <fcntl.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

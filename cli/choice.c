@@ -9,7 +9,6 @@
 #include <unistd.h>
 
 #include "base/attr.h"
-#include "base/cleanup.h"
 
 bool choice_possible(const struct invocation *inv)
 {

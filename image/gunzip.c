@@ -2,7 +2,6 @@
 
 #include <errno.h>
 #include <stdlib.h>
-#include <string.h>
 
 #define ZLIB_CONST /* zlib only reads its input */
 #include <zlib.h>

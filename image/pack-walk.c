@@ -1,7 +1,6 @@
 /*
  * Which names an archive gets: all of a root, or those that differ from its base.
  */
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>

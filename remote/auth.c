@@ -11,7 +11,6 @@
 #include "remote/auth-token-i.h"
 #include "remote/challenge.h"
 #include "remote/credential.h"
-#include "remote/url.h"
 
 struct known {
 	char *key;           /* owned: base and repository */

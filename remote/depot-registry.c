@@ -2,13 +2,11 @@
  * A depot in a registry.  Two connections to one repository share what authorizes them (auth.h).
  */
 #include <errno.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "base/text.h"
 #include "remote/reference.h"
 #include "remote/registry-i.h"
-#include "remote/url.h"
 
 #define INSECURE "oci+http://"
 

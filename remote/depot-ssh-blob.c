@@ -1,9 +1,9 @@
 #include <errno.h>
 #include <time.h>
 
+#include "base/clock.h"
 #include "base/fdio.h"
 #include "remote/depot-ssh-i.h"
-#include "remote/probe-i.h"
 
 /* --- pace --------------------------------------------------------------------------------- */
 

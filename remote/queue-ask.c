@@ -3,7 +3,6 @@
  */
 #include <errno.h>
 #include <stdio.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "remote/queue-i.h"

@@ -5,7 +5,6 @@
 
 #include <assert.h>
 #include <errno.h>
-#include <stdlib.h>
 
 static int lacks(struct err *err)
 {

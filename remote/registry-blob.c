@@ -1,7 +1,6 @@
 #include "remote/registry-i.h"
 
 #include <errno.h>
-#include <string.h>
 
 #include "remote/reference.h"
 

@@ -6,7 +6,6 @@
  * the store's clock alone.
  */
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -3,7 +3,6 @@
  * are kept apart by a condition of the PUT, where the store knows conditions.
  */
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,7 +1,6 @@
 #include "cli/agents/skill.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>

@@ -1,7 +1,5 @@
 #include <errno.h>
-#include <inttypes.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/text.h"
 #include "base/vec.h"

@@ -1,5 +1,4 @@
 #include <errno.h>
-#include <string.h>
 
 #include "base/size.h"
 #include "cli/acts.h"

@@ -1,5 +1,3 @@
-#include <errno.h>
-
 #include "cli/show/clones.h"
 
 static int mount_run(struct invocation *inv, struct err *err)

@@ -1,8 +1,6 @@
 #include <errno.h>
-#include <inttypes.h>
 #include <signal.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/size.h"
 #include "cli/acts.h"

@@ -1,7 +1,6 @@
 #include <errno.h>
 
 #include "base/log.h"
-#include "base/size.h"
 #include "cli/out.h"
 #include "cli/progress.h"
 #include "cli/show/conflicts.h"

@@ -1,5 +1,3 @@
-#include <string.h>
-
 #include "base/size.h"
 #include "cli/show/runs.h"
 

@@ -1,6 +1,5 @@
 #include <errno.h>
 
-#include "base/size.h"
 #include "cli/fail.h"
 #include "cli/out.h"
 #include "cli/progress.h"

@@ -1,9 +1,6 @@
-#include <errno.h>
-#include <string.h>
-
+#include "cli/show/runs.h"
 #include "base/size.h"
 #include "cli/show/calls.h"
-#include "cli/show/runs.h"
 #include "cli/unborn.h"
 
 #define SHOWN_RUNS    20 /* unless more are asked for */

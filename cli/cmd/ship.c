@@ -1,5 +1,4 @@
 #include <errno.h>
-#include <string.h>
 
 #include "cli/progress.h"
 #include "cli/show/changes.h"

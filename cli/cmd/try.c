@@ -6,7 +6,6 @@
 #include <errno.h>
 #include <signal.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/log.h"
 #include "cli/choice.h"

@@ -1,5 +1,3 @@
-#include <errno.h>
-
 #include "cli/show/clones.h"
 
 struct umount_args {

@@ -3,7 +3,6 @@
  * so the script splits it again at blanks alone, and gives back only what follows the
  * last of those characters.  No name is ever expanded: one may be called "$(reboot)".
  */
-#include <string.h>
 
 #include "cli/complete/complete.h"
 #include "cli/globals.h"

@@ -1,5 +1,3 @@
-#include <string.h>
-
 #include "cli/complete/complete.h"
 #include "cli/globals.h"
 #include "cli/help.h"

@@ -4,7 +4,6 @@
 #include <signal.h>
 #include <unistd.h>
 
-#include "base/cleanup.h"
 #include "base/sys.h"
 
 static struct {

@@ -1,6 +1,5 @@
 #include "cli/mcp/answer.h"
 
-#include <errno.h>
 #include <string.h>
 
 #include "base/cleanup.h"

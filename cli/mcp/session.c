@@ -1,7 +1,6 @@
 #include "cli/mcp/session.h"
 
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/cleanup.h"

@@ -1,6 +1,5 @@
 #include "cli/mcp/subscribe.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 

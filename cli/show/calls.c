@@ -1,6 +1,5 @@
 #include "cli/show/calls.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 

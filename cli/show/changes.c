@@ -1,6 +1,5 @@
 #include "cli/show/changes.h"
 
-#include <inttypes.h>
 #include <string.h>
 
 #include "engine/api/desk.h"

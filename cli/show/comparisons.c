@@ -1,10 +1,8 @@
 #include "cli/show/comparisons.h"
 
 #include <inttypes.h>
-#include <stdlib.h>
 #include <string.h>
 
-#include "base/utf8.h"
 #include "cli/out.h"
 #include "cli/pager.h"
 #include "cli/screen.h"

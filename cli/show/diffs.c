@@ -1,6 +1,5 @@
 #include "cli/show/diffs.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>

@@ -1,7 +1,6 @@
 #include "cli/show/distro.h"
 
 #include <inttypes.h>
-#include <string.h>
 
 #include "base/cquote.h"
 

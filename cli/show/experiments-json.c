@@ -1,5 +1,3 @@
-#include <string.h>
-
 #include "cli/show/experiments.h"
 #include "cli/show/machines.h"
 #include "cli/show/standings.h"

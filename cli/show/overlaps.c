@@ -1,7 +1,5 @@
 #include "cli/show/overlaps.h"
 
-#include <string.h>
-
 #define SHOWN_PATHS 10
 
 static const char *const overlap_names[] = {

@@ -1,7 +1,6 @@
 #include "cli/show/written.h"
 
 #include <errno.h>
-#include <inttypes.h>
 #include <string.h>
 
 #include "base/size.h"

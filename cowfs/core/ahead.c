@@ -1,7 +1,6 @@
 #include "cowfs/core/ahead-i.h"
 
 #include <assert.h>
-#include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,7 +1,6 @@
 /*
  * committer.c - the thread that persists layers when it is time, or when something is short.
  */
-#include <errno.h>
 
 #include "base/log.h"
 #include "base/size.h"

@@ -1,6 +1,5 @@
 #include "cowfs/core/difference-i.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -2,7 +2,6 @@
  * dir.c - finding names: those that are known here, over those that are stored.
  */
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/path.h"

@@ -6,7 +6,6 @@
  * so several threads do it if a caller waits for the end.  A background put checks now and then
  * whether a caller has come.
  */
-#include <errno.h>
 #include <stdlib.h>
 
 #include "base/crew.h"

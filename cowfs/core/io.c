@@ -4,7 +4,6 @@
  * A read finds out under the lock where its bytes are and takes references; fetching
  * chunks happens without it, and the answer points into what is held, uncopied.
  */
-#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

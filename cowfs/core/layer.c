@@ -3,7 +3,6 @@
 #include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "cowfs/core/difference-i.h"
 #include "cowfs/core/persist-i.h"

@@ -10,7 +10,6 @@
  * Should two names share a hash, the cursor behind the first is the place before both:
  * one may then be given twice, but none is left out.
  */
-#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

@@ -5,7 +5,6 @@
  * operation that must be done again has done nothing yet.
  */
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "cowfs/core/layer-i.h"

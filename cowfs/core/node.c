@@ -5,7 +5,6 @@
  * stored, or something below it does either.  When the last reason goes it is taken
  * out of its directories, which may have been the last reason for those.
  */
-#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

@@ -2,7 +2,6 @@
  * rename.c - a name moves, takes the place of another, or changes places with it.
  */
 #include <errno.h>
-#include <string.h>
 
 #include "base/vec.h"
 #include "cowfs/core/layer-i.h"

@@ -1,7 +1,6 @@
 #include "base/text.h"
 #include "cowfs/core/replaced-i.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -4,11 +4,9 @@
 #include "cowfs/store/xattrs.h"
 
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/xattr.h>
 
-#include "base/bytes.h"
 #include "cowfs/core/acl.h"
 #include "cowfs/core/layer-i.h"
 

@@ -1,6 +1,5 @@
 #include "cowfs/fuse/mates.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 

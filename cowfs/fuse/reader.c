@@ -7,7 +7,6 @@
  * do come that fast, for one mount at a time, and not on a machine that has no CPU
  * to spare.
  */
-#include <assert.h>
 #include <errno.h>
 #include <poll.h>
 #include <sys/mman.h>

@@ -1,8 +1,6 @@
 #include "cowfs/fuse/thread.h"
 
 #include <assert.h>
-#include <errno.h>
-#include <limits.h>
 #include <signal.h>
 #include <time.h>
 

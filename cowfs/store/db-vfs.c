@@ -11,7 +11,6 @@
  * are complete, and those are in the file: it leaves alone what is collected.
  */
 #include <pthread.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/buf.h"

@@ -1,7 +1,6 @@
 #include "cowfs/store/pin.h"
 
 #include <assert.h>
-#include <errno.h>
 
 #include "cowfs/store/store-i.h"
 

@@ -1,7 +1,6 @@
 /*
  * store-size.c - how much of the disk a store takes, and how much it may still take.
  */
-#include <stdio.h>
 #include <sys/stat.h>
 
 #include "base/cleanup.h"

@@ -1,6 +1,5 @@
 #include "engine/act/echo-i.h"
 
-#include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,9 +1,5 @@
 #include "engine/api/upkeep.h"
 
-#include <errno.h>
-#include <stdio.h>
-#include <string.h>
-
 #include "base/hex.h"
 #include "cowfs/store/upkeep/gc.h"
 #include "engine/act/acts-i.h"

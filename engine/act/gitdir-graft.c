@@ -1,7 +1,6 @@
 #include "engine/act/gitdir-graft-i.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>

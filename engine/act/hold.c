@@ -5,7 +5,6 @@
  */
 #include "engine/act/hold-i.h"
 
-#include <errno.h>
 #include <stdlib.h>
 
 #include "cowfs/store/pin.h"

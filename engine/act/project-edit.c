@@ -3,7 +3,6 @@
  * or changes it; whoever waited for the turn looks again (project_still()).
  */
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>

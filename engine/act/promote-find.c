@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <string.h>
 
-#include "engine/act/clone-base-i.h"
 #include "engine/act/hold-i.h"
 #include "engine/act/promoting-i.h"
 #include "engine/find/image-i.h"

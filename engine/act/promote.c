@@ -7,12 +7,10 @@
 #include "engine/act/events-i.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
-#include "base/log.h"
 #include "base/text.h"
 #include "cowfs/store/pin.h"
 #include "cowfs/store/root.h"

@@ -10,7 +10,6 @@
 #include "engine/find/image-i.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "cowfs/store/pin.h"

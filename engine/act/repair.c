@@ -6,14 +6,11 @@
  *
  * Signatures are removed first: they vouch for objects that may be gone.
  */
-#include <errno.h>
-#include <stdio.h>
-#include <string.h>
 
+#include "cowfs/store/upkeep/repair.h"
 #include "base/strlist.h"
 #include "base/text.h"
 #include "base/vec.h"
-#include "cowfs/store/upkeep/repair.h"
 #include "engine/act/repair-i.h"
 #include "engine/act/survey-i.h"
 

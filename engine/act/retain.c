@@ -1,6 +1,5 @@
 #include "engine/act/retain-i.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -8,7 +8,6 @@
 #include "engine/act/events-i.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "cowfs/store/pin.h"

@@ -6,7 +6,6 @@
 #include "engine/api/since.h"
 
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "cowfs/store/pin.h"

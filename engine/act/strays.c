@@ -1,7 +1,6 @@
 #include "engine/act/strays-i.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

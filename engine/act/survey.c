@@ -8,8 +8,6 @@
 #include "engine/host/signing-i.h"
 
 #include <errno.h>
-#include <fcntl.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 

@@ -5,7 +5,6 @@
  * A project is captured; a clone is persisted, with the snapshot's ref in the same batch.
  */
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

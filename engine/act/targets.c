@@ -1,7 +1,6 @@
 #include "engine/act/targets-i.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/vec.h"
 

@@ -1,6 +1,5 @@
 #include "engine/api/service.h"
 
-#include <errno.h>
 #include <string.h>
 
 #include "base/log.h"

@@ -1,7 +1,3 @@
-#include <errno.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "engine/act/metrics-i.h"
 #include "engine/api/metrics.h"
 #include "engine/cowfsd/verbs-i.h"

@@ -3,7 +3,6 @@
  * but its configuration is obeyed there alone.  A merge is one step of the line (--first-parent).
  */
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/vec.h"

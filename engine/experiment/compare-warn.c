@@ -2,7 +2,6 @@
  * A test that was deleted or switched off makes a check pass without a fix.  Both show in names
  * and words that test frameworks use; a warning is a reason to look, not a verdict.
  */
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/attr.h"

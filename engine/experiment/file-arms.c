@@ -2,7 +2,6 @@
  * Arms in a file: "NAME: COMMAND", or "NAME: {run: COMMAND, env: ...}", with other arms inside or not; and the matrix
  * that multiplies them.
  */
-#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 

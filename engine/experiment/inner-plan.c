@@ -3,8 +3,6 @@
  * limits it can only narrow.
  */
 #include <errno.h>
-#include <stdio.h>
-#include <string.h>
 
 #include "base/text.h"
 #include "engine/experiment/experiment-i.h"

@@ -6,7 +6,6 @@
  * best of them left, and the arm goes on to its own checks.  Until the state says that it has, that clone can be
  * made once more; so the winner's own, which holds what it left, is removed after that.
  */
-#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 

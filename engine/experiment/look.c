@@ -2,8 +2,6 @@
  * What an arm changed: paths, lines, and what a person should know before it is promoted.  Deleting or skipping a
  * test is the cheapest way to make checks pass, so that is said.
  */
-#include <errno.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "base/buf.h"

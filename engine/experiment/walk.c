@@ -1,5 +1,4 @@
 #include <stdio.h>
-#include <string.h>
 
 #include "engine/experiment/experiment-i.h"
 

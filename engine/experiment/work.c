@@ -3,7 +3,6 @@
  * remove what nobody asked to keep.
  */
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -12,7 +11,6 @@
 #include "base/signals.h"
 #include "base/vec.h"
 #include "engine/experiment/experiment-i.h"
-#include "engine/find/event-i.h"
 
 /* --- the end ------------------------------------------------------------------------------- */
 

@@ -4,7 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/strlist.h"
 #include "base/vec.h"
 #include "engine/find/artifact-i.h"
 

@@ -1,6 +1,5 @@
 #include "engine/find/conflicts-i.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,7 +1,6 @@
 #include "engine/api/engine.h"
 
 #include <errno.h>
-#include <limits.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>

@@ -1,7 +1,6 @@
 #include "engine/api/history.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "base/vec.h"

@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <stdio.h>
-#include <string.h>
 
 #include "engine/api/receipts.h"
 #include "engine/find/engine-i.h"

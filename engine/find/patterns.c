@@ -1,6 +1,5 @@
 #include "engine/find/patterns-i.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/buf.h"

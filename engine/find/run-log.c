@@ -4,7 +4,6 @@
  */
 #include <errno.h>
 #include <fcntl.h>
-#include <string.h>
 
 #include "base/await.h"
 #include "base/fdio.h"

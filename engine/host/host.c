@@ -1,13 +1,11 @@
 #include "engine/host/host-i.h"
 
 #include <assert.h>
-#include <errno.h>
 #include <stdatomic.h>
 #include <stdint.h>
 #include <string.h>
 
 #include "base/path.h"
-#include "base/sys.h"
 #include "base/vec.h"
 #include "engine/host/promises-i.h"
 #include "engine/wire/control-i.h"

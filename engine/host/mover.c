@@ -12,9 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/attr.h"
 #include "base/log.h"
-#include "base/path.h"
 #include "base/sys.h"
 
 /* The directory that holds it, opened while it can be seen; cuts `path` off behind it. */

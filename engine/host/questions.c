@@ -1,7 +1,6 @@
 #include "engine/host/questions-i.h"
 
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/sys.h"

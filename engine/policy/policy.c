@@ -5,7 +5,6 @@
 #include <string.h>
 #include <time.h>
 
-#include "base/size.h"
 #include "base/vec.h"
 #include "engine/api/clone.h"
 #include "engine/api/diff.h"

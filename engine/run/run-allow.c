@@ -1,7 +1,6 @@
 #include "engine/api/allow.h"
 
 #include <errno.h>
-#include <string.h>
 
 #include "engine/ask/ask-i.h"
 #include "engine/find/engine-i.h"

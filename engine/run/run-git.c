@@ -1,6 +1,5 @@
 #include "engine/run/run-git.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <string.h>
 #include <strings.h>

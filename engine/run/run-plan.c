@@ -1,7 +1,6 @@
 #include "engine/run/run-plan.h"
 
 #include <errno.h>
-#include <string.h>
 
 #include "engine/run/run-root.h"
 

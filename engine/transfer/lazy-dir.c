@@ -4,13 +4,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/fdio.h"
 #include "base/hex.h"
 #include "base/json.h"
-#include "base/le.h"
 #include "base/path.h"
 #include "base/sys.h"
 #include "engine/transfer/lazy-i.h"

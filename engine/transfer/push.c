@@ -5,8 +5,6 @@
  * the last push and the new ones, goes last and moves the name.
  */
 #include <errno.h>
-#include <fcntl.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>

@@ -1,6 +1,5 @@
 #include <errno.h>
 #include <stdio.h>
-#include <string.h>
 
 #include "engine/api/doctor.h"
 #include "engine/transfer/transfer-i.h"

@@ -9,7 +9,6 @@
  * Where none of that is known, the user whose store it is took the snapshot.
  */
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>

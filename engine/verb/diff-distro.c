@@ -1,7 +1,6 @@
 #include "engine/verb/diff-distro.h"
 
 #include <string.h>
-#include <sys/stat.h>
 
 #include "image/distro.h"
 

@@ -1,7 +1,6 @@
 #include "engine/api/diff.h"
 
 #include <errno.h>
-#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 

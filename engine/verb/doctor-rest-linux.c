@@ -14,7 +14,6 @@
 #include <linux/btrfs.h>
 #include <linux/fscrypt.h>
 
-#include "base/buf.h"
 #include "base/fdio.h"
 #include "engine/verb/doctor-i.h"
 

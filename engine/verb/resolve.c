@@ -3,9 +3,7 @@
  */
 #include "engine/api/resolve.h"
 
-#include <errno.h>
 #include <fcntl.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>

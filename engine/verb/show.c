@@ -1,7 +1,6 @@
 #include "engine/api/show.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 

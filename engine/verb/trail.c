@@ -1,6 +1,5 @@
 #include "engine/verb/trail-i.h"
 
-#include <errno.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>

@@ -2,9 +2,7 @@
  * Changes that time lets go on: their soak, its health, the stage behind it.
  */
 #include <errno.h>
-#include <string.h>
 
-#include "base/log.h"
 #include "base/map.h"
 #include "engine/pipeline/pipeline-i.h"
 #include "engine/watch/watch-i.h"

@@ -7,7 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/log.h"
 #include "base/vec.h"
 #include "engine/pipeline/pipeline-i.h"
 #include "engine/watch/action-i.h"

@@ -1,7 +1,6 @@
 #include "engine/wire/control-i.h"
 
 #include <errno.h>
-#include <poll.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>

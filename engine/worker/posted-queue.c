@@ -3,7 +3,6 @@
  */
 #include <errno.h>
 #include <poll.h>
-#include <stdlib.h>
 
 #include "base/log.h"
 #include "engine/find/engine-i.h"

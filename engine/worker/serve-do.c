@@ -1,7 +1,6 @@
 /*
  * Doing a ticket of a tray, whoever asked for it.
  */
-#include <errno.h>
 #include <fcntl.h>
 #include <unistd.h>
 

@@ -4,7 +4,6 @@
 #include "engine/worker/serve-i.h"
 
 #include <errno.h>
-#include <stdlib.h>
 #include <unistd.h>
 
 #include "base/path.h"

@@ -11,7 +11,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/log.h"
 #include "base/sys.h"
 
 #define MESSAGE_MAX ((size_t)128 << 10) /* a ticket, or a result; less than what a socket takes */

@@ -1,7 +1,6 @@
 #include "engine/worker/ticket.h"
 
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/fields.h"

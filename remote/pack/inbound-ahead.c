@@ -9,7 +9,6 @@
 #include <errno.h>
 #include <stdatomic.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/crew.h"
 #include "base/sha256-many.h"

@@ -1,6 +1,5 @@
 #include <errno.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "cowfs/store/xattrs.h"
 #include "remote/pack/inbound-i.h"

@@ -4,7 +4,6 @@
  * directory that the base has at this path, whose objects have known digests.
  */
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/vec.h"
 #include "remote/pack/inbound-i.h"

@@ -2,7 +2,6 @@
  * The first thread that meets a file with several names reads it; the others wait.  If the first
  * finds that its name now means another file, the next waiting thread reads it by its own name.
  */
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -15,7 +15,6 @@
  */
 #include "snapshot/capture/capture-i.h"
 
-#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>

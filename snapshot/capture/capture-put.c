@@ -3,7 +3,6 @@
  * asked.  Otherwise the tree is built from what was read and, for unchanged names, from their
  * signatures.
  */
-#include <errno.h>
 #include <string.h>
 
 #include "base/vec.h"

@@ -4,7 +4,6 @@
  * PAIR_MAX files on either side, files of at most BYTES_MAX, and BYTES_SUM_MAX read in all.  Beyond
  * that a guess is not worth the wait.
  */
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>

@@ -7,7 +7,6 @@
 #include "snapshot/diff/diff.h"
 #include "base/vec.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>

@@ -2,7 +2,6 @@
  * libgit2 says whether a merge met conflicts, not how many.  So they are counted by a label that
  * none of the three texts holds: only a marker can then bear it.
  */
-#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 

@@ -3,9 +3,7 @@
  * changed is done to ours, what both changed is merged.  Names that theirs left alone are never
  * looked at, and directories that neither side changed are never read.
  */
-#include <errno.h>
 #include <limits.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 

@@ -6,7 +6,6 @@
 #include "snapshot/text/ignore.h"
 
 #include <ctype.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,5 +1,4 @@
 #include <errno.h>
-#include <stdio.h>
 
 #include "cowfs/store/upkeep/check-walk-i.h"
 

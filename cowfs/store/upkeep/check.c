@@ -6,10 +6,7 @@
  */
 #include "cowfs/store/upkeep/check.h"
 
-#include <assert.h>
 #include <errno.h>
-#include <stdio.h>
-#include <string.h>
 
 #include "base/vec.h"
 #include "cowfs/store/upkeep/check-i.h"
