@@ -123,9 +123,10 @@ NODISCARD int fields_read(struct json j, const struct fields *f, void *to, struc
 /* Free what fields_get() gave, and leave the struct empty. */
 void fields_done(const struct fields *f, void *s);
 
-/* Define fn(), which does this to a struct of one type. */
+/* Define fn(), which does this to a struct of one type and then zeroes all of it. */
 #define DEFINE_FIELDS_DONE(fn, type, table) \
 	void fn(type *s)                    \
 	{                                   \
 		fields_done(&(table), s);   \
+		*s = (type){ 0 };           \
 	}

@@ -64,6 +64,15 @@ void json_set_names(struct json j, const char *key, char *const *names, size_t n
 struct json json_set_object(struct json j, const char *key);
 struct json json_set_array(struct json j, const char *key);
 
+/* An array with an object for each of the `n` elements of `list`, which set_one(object, element) fills. */
+#define JSON_SET_LIST(j, key, list, n, set_one)                         \
+	do {                                                            \
+		const struct json array_ = json_set_array((j), (key));  \
+                                                                        \
+		for (size_t at_ = 0, n_ = (n); at_ < n_; at_++)         \
+			set_one(json_add_object(array_), &(list)[at_]); \
+	} while (0)
+
 /* A value of any kind that stands elsewhere; nothing if there is none. */
 void json_set_value(struct json j, const char *key, struct json from, const char *from_key);
 

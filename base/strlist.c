@@ -31,6 +31,16 @@ int strlist_add(struct strlist *l, const char *text)
 	return strlist_take(l, strdup(text));
 }
 
+static int by_text(const void *a, const void *b)
+{
+	return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+void strlist_sort(struct strlist *l)
+{
+	VEC_SORT(l->list, l->n, by_text);
+}
+
 bool strlist_has(const struct strlist *l, const char *text)
 {
 	return VEC_HAS(it, l->list, l->n, strcmp(*it, text) == 0);

@@ -23,4 +23,7 @@ NODISCARD int strlist_add(struct strlist *l, const char *text);
 /* The same with a string that becomes the list's, in any case; NULL: -ENOMEM. */
 NODISCARD int strlist_take(struct strlist *l, char *text);
 
+/* Into the order of strcmp(). */
+void strlist_sort(struct strlist *l);
+
 bool strlist_has(const struct strlist *l, const char *text);

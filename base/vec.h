@@ -61,15 +61,22 @@ size_t vec_room(size_t n);
 #define VEC_HAS(it, list, n, match) (VEC_FIND(it, list, n, match) != NULL)
 #define VEC_ALL(it, list, n, match) (!VEC_FIND(it, list, n, !(match)))
 
+/* Sort as qsort() does; `list` may be NULL where there is none. */
+#define VEC_SORT(list, n, compare)                                      \
+	do {                                                            \
+		if ((n) > 1)                                            \
+			qsort((list), (n), sizeof(*(list)), (compare)); \
+	} while (0)
+
 /* Free what each element owns by the statement `done`, in which `it` points to one, then `list`. */
-#define VEC_FREE(it, list, n, done)                                \
-	do {                                                       \
-		for (size_t at_ = 0; (list) && at_ < (n); at_++) { \
-			__typeof__((list) + 0) it = &(list)[at_];  \
-                                                                   \
-			done;                                      \
-		}                                                  \
-		free(list);                                        \
+#define VEC_FREE(it, list, n, done)                                         \
+	do {                                                                \
+		for (size_t at_ = 0, n_ = (n); (list) && at_ < n_; at_++) { \
+			__typeof__((list) + 0) it = &(list)[at_];           \
+                                                                            \
+			done;                                               \
+		}                                                           \
+		free(list);                                                 \
 	} while (0)
 
 /* Define fn(), which frees `list` of a struct with its `n` elements and leaves the struct empty. */

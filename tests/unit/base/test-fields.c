@@ -215,7 +215,8 @@ TEST(small_numbers_arrays_and_string_lists_come_back)
 	CHECK_EQ(got.n_last, 2);
 	CHECK_STR(got.last[1].name, more);
 	plant_done(&got);
-	CHECK(!got.strings.list && got.strings.n == 0 && got.n_last == 0 && !got.last[0].name);
+	CHECK(!got.strings.list && got.strings.n == 0 && got.n_last == 0 && !got.last[0].name &&
+	      got.port == 0 && got.code == 0);
 }
 
 TEST(what_older_texts_lack_stays_as_it_was)

@@ -61,6 +61,22 @@ TEST(every_kind_of_value_is_printed_compactly_in_the_order_it_was_set)
 	    "\"list\":[\"x\",\"y\",{\"n\":1}],\"sub\":{\"absent\":null,\"nameless\":null}}\n");
 }
 
+static void set_number(struct json j, const int *n)
+{
+	json_set_int(j, "n", *n);
+}
+
+TEST(a_list_becomes_an_array_with_an_object_for_each_element)
+{
+	CLEANUP(json_done) struct json_doc doc = { 0 };
+	const struct json j = json_begin(&doc);
+	const int list[] = { 3, 1, 2 };
+
+	JSON_SET_LIST(j, "some", list, 2, set_number);
+	JSON_SET_LIST(j, "none", list, 0, set_number);
+	CHECK_STR(printed(&doc), "{\"some\":[{\"n\":3},{\"n\":1}],\"none\":[]}\n");
+}
+
 TEST(a_key_set_twice_keeps_the_last_value)
 {
 	CLEANUP(json_done) struct json_doc doc = { 0 };

@@ -35,6 +35,21 @@ TEST(a_string_that_is_handed_over_is_not_copied)
 	CHECK_EQ(l.n, 1);
 }
 
+TEST(a_list_is_sorted_by_its_bytes)
+{
+	CLEANUP(strlist_done) struct strlist l = { 0 };
+
+	strlist_sort(&l);
+	CHECK(strlist_add(&l, "b") == 0 && strlist_add(&l, "a\xff") == 0);
+	CHECK(strlist_add(&l, "az") == 0 && strlist_add(&l, "B") == 0);
+	strlist_sort(&l);
+	CHECK_STR(l.list[0], "B");
+	CHECK_STR(l.list[1], "az");
+	CHECK_STR(l.list[2], "a\xff");
+	CHECK_STR(l.list[3], "b");
+	CHECK(!l.list[4]);
+}
+
 TEST(an_empty_list_has_nothing_and_can_be_filled_again)
 {
 	struct strlist l = { 0 };

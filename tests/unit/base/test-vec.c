@@ -54,6 +54,20 @@ TEST(an_array_that_does_not_know_its_room_grows_too)
 		CHECK_EQ(list[i], i);
 }
 
+static int by_size(const void *a, const void *b)
+{
+	return *(const int *)a - *(const int *)b;
+}
+
+TEST(an_array_is_sorted_and_there_may_be_none)
+{
+	int list[] = { 3, 1, 2 }, *none = NULL;
+
+	VEC_SORT(list, ARRAY_LEN(list), by_size);
+	CHECK(list[0] == 1 && list[1] == 2 && list[2] == 3);
+	VEC_SORT(none, 0, by_size);
+}
+
 struct pair {
 	int key;
 	char *text;
