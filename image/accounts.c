@@ -121,8 +121,7 @@ static int by_name(const void *a, const void *b)
 
 static void accounts_sort(struct accounts *a)
 {
-	if (a->n > 0)
-		qsort(a->list, a->n, sizeof(*a->list), by_name);
+	VEC_SORT(a->list, a->n, by_name);
 }
 
 int accounts_load(struct rootfile *l, enum accounts_kind kind, struct accounts *ret,

@@ -100,8 +100,7 @@ static int by_path(const void *a, const void *b)
 
 void conffiles_sort(struct conffiles *c)
 {
-	if (c->n > 0)
-		qsort(c->list, c->n, sizeof(*c->list), by_path);
+	VEC_SORT(c->list, c->n, by_path);
 }
 
 static int path_of(const void *key, const void *item)

@@ -481,8 +481,7 @@ static int put_dir(struct putting *p, struct node *dir, struct err *err)
 
 	while (r >= 0 && (n = map_next(&dir->in, &pos)))
 		list[len++] = n;
-	if (len > 0)
-		qsort(list, len, sizeof(*list), by_name);
+	VEC_SORT(list, len, by_name);
 	for (size_t i = 0; i < len && r >= 0; i++)
 		r = give_number(p->draft, list[i]->file, err);
 	self->nlink = 2;

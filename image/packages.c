@@ -128,8 +128,7 @@ static int by_name(const void *a, const void *b)
 
 void packages_sort(struct packages *p)
 {
-	if (p->n > 0)
-		qsort(p->list, p->n, sizeof(*p->list), by_name);
+	VEC_SORT(p->list, p->n, by_name);
 }
 
 static int name_of(const void *key, const void *item)

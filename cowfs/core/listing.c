@@ -62,8 +62,7 @@ static int compare_items(const void *a, const void *b)
 
 void listing_sort(struct listing *li)
 {
-	if (li->n > 1)
-		qsort(li->items, li->n, sizeof(li->items[0]), compare_items);
+	VEC_SORT(li->items, li->n, compare_items);
 }
 
 int listing_add_leaf(struct listing *li, const struct object_key *key, const struct tree_node *node,

@@ -23,11 +23,6 @@ static int by_path(const void *a, const void *b)
 	return path_compare(*(char *const *)a, *(char *const *)b);
 }
 
-static int by_name(const void *a, const void *b)
-{
-	return strcmp(*(char *const *)a, *(char *const *)b);
-}
-
 /* --- which paths ------------------------------------------------------------------------ */
 
 static int add_source(struct promoting *p, const char *path, struct err *err)
@@ -68,7 +63,7 @@ static int choose_sources(struct promoting *p, struct err *err)
 	if (r < 0)
 		return r;
 	qsort(p->sources.list, p->sources.n, sizeof(*p->sources.list), by_path);
-	qsort(p->names.list, p->names.n, sizeof(*p->names.list), by_name);
+	strlist_sort(&p->names);
 	for (size_t i = 1; i < p->sources.n; i++) {
 		const char *above = p->sources.list[i - 1], *path = p->sources.list[i];
 		const size_t len = strlen(above);

@@ -372,11 +372,6 @@ static int add_inner(const struct project *p, void *ctx, struct err *err)
 	return 0;
 }
 
-static int by_name(const void *a, const void *b)
-{
-	return strcmp(*(char *const *)a, *(char *const *)b);
-}
-
 /* In the order of names, so that two who move do not wait for each other. */
 static int take_turns(struct editing *e, struct err *err)
 {
@@ -389,7 +384,7 @@ static int take_turns(struct editing *e, struct err *err)
 		if (strlist_add(&names, e->inner[i].project.path) < 0 ||
 		    strlist_add(&names, e->inner[i].to) < 0)
 			return err_nomem(err);
-	qsort(names.list, names.n, sizeof(*names.list), by_name);
+	strlist_sort(&names);
 	e->turns = calloc(names.n, sizeof(struct turn *));
 	if (!e->turns)
 		return err_nomem(err);

@@ -104,8 +104,7 @@ static int choose(struct choosing *c, const struct engine_gc_options *o, struct 
 	size_t first = 0;
 	int r = 0;
 
-	if (c->n > 0)
-		qsort(c->list, c->n, sizeof(*c->list), by_subject_and_age);
+	VEC_SORT(c->list, c->n, by_subject_and_age);
 	for (size_t i = 0; i < c->n && r >= 0; i++) {
 		const struct candidate *one = &c->list[i];
 

@@ -70,8 +70,7 @@ static int find_names(struct task *task, const struct object_id *from, const str
 
 	if (r < 0)
 		return r;
-	if (n->paths.n > 0)
-		qsort(n->paths.list, n->paths.n, sizeof(*n->paths.list), by_path);
+	VEC_SORT(n->paths.list, n->paths.n, by_path);
 	return r;
 }
 

@@ -7,6 +7,7 @@
 #include "base/buf.h"
 #include "base/cleanup.h"
 #include "base/utf8.h"
+#include "base/vec.h"
 
 #define KEY_BYTES "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-"
 
@@ -80,8 +81,7 @@ int meta_encode(const char *const *pairs, size_t n, char **ret, struct err *err)
 			return r;
 		sorted[i] = pairs[i];
 	}
-	if (n > 0)
-		qsort(sorted, n, sizeof(*sorted), by_key);
+	VEC_SORT(sorted, n, by_key);
 	for (size_t i = 0; i < n; i++) {
 		if (i > 0 && compare_keys(sorted[i - 1], sorted[i]) == 0)
 			return key_twice(sorted[i], err);

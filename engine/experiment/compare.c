@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/vec.h"
 #include "engine/ask/ask-i.h"
 #include "engine/experiment/compare-i.h"
 #include "engine/find/rules-i.h"
@@ -165,8 +166,7 @@ static void judge_files(struct comparing *c)
 		comparing_set_versions(c, i);
 		judge_file(c, &res->files[i]);
 	}
-	if (res->n_files > 0)
-		qsort(res->files, res->n_files, sizeof(*res->files), by_path);
+	VEC_SORT(res->files, res->n_files, by_path);
 }
 
 /* --- the whole -------------------------------------------------------------------------- */

@@ -387,8 +387,7 @@ int engine_experiments(struct engine *e, bool all, struct engine_experiments *re
 	r = docket_each(e, &kind, list_one, &of, err);
 	if (r < 0)
 		return r;
-	if (l.n > 0)
-		qsort(l.list, l.n, sizeof(*l.list), by_age);
+	VEC_SORT(l.list, l.n, by_age);
 	*ret = TAKE_STRUCT(l);
 	return 0;
 }

@@ -156,8 +156,7 @@ int engine_artifacts(struct engine *e, struct engine_artifacts *ret, struct err 
 	r = artifact_each(s, add, &l, err);
 	if (r < 0)
 		return r;
-	if (l.all.n > 0)
-		qsort(l.all.list, l.all.n, sizeof(*l.all.list), newest_first);
+	VEC_SORT(l.all.list, l.all.n, newest_first);
 	l.all.project = TAKE_PTR(project.path);
 	*ret = TAKE_STRUCT(l.all);
 	return 0;

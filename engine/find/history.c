@@ -145,8 +145,7 @@ static int load_snapshots(struct store *s, struct collect *c, struct engine_hist
 	r = snapshot_each(s, on_snapshot, c, err);
 	if (r < 0)
 		return r;
-	if (c->history.n > 0)
-		qsort(c->history.list, c->history.n, sizeof(*c->history.list), newest_first);
+	VEC_SORT(c->history.list, c->history.n, newest_first);
 	*ret = TAKE_STRUCT(c->history);
 	return 0;
 }

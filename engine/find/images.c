@@ -151,8 +151,7 @@ static int load(struct engine *e, const char *only, struct engine_images *ret, s
 	r = project_each(l.store, add, &l, err);
 	if (r < 0)
 		return r;
-	if (l.all.n > 0)
-		qsort(l.all.list, l.all.n, sizeof(*l.all.list), by_name);
+	VEC_SORT(l.all.list, l.all.n, by_name);
 	*ret = TAKE_STRUCT(l.all);
 	return 0;
 }

@@ -101,8 +101,7 @@ int engine_projects(struct engine *e, struct engine_projects *ret, struct err *e
 	r = clone_each(s, count_clone, &g, err);
 	if (r < 0)
 		return r;
-	if (g.all.n > 0)
-		qsort(g.all.list, g.all.n, sizeof(*g.all.list), by_path);
+	VEC_SORT(g.all.list, g.all.n, by_path);
 	*ret = TAKE_STRUCT(g.all);
 	return 0;
 }

@@ -128,8 +128,7 @@ int engine_receipts(struct engine *e, struct engine_receipts *ret, struct err *e
 	r = receipt_each(s, on_receipt, &c, err);
 	if (r < 0)
 		return r;
-	if (c.all.n > 0)
-		qsort(c.all.list, c.all.n, sizeof(*c.all.list), newest_first);
+	VEC_SORT(c.all.list, c.all.n, newest_first);
 	*ret = TAKE_STRUCT(c.all);
 	return 0;
 }

@@ -97,8 +97,7 @@ int engine_runs(struct engine *e, const struct engine_runs_options *options,
 	r = run_record_each(e->store_path, list_one, &l, err);
 	if (r < 0)
 		return r;
-	if (l.runs.n > 0)
-		qsort(l.runs.list, l.runs.n, sizeof(*l.runs.list), by_start);
+	VEC_SORT(l.runs.list, l.runs.n, by_start);
 	*ret = TAKE_STRUCT(l.runs);
 	return 0;
 }

@@ -303,8 +303,7 @@ static int list_changes(struct listing *l, struct engine_changes *ret, struct er
 		engine_changes_done(&l->all);
 		return r;
 	}
-	if (l->all.n > 0)
-		qsort(l->all.list, l->all.n, sizeof(*l->all.list), by_age);
+	VEC_SORT(l->all.list, l->all.n, by_age);
 	*ret = l->all;
 	return 0;
 }

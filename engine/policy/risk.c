@@ -118,8 +118,7 @@ int risk_conclude(struct engine_facts *f, struct err *err)
 
 	if (r < 0)
 		return r;
-	if (f->n_reasons > 0)
-		qsort(f->reasons, f->n_reasons, sizeof(*f->reasons), by_gravity);
+	VEC_SORT(f->reasons, f->n_reasons, by_gravity);
 	f->risk = f->n_reasons > 0 ? f->reasons[0].risk : ENGINE_RISK_LOW;
 	return 0;
 }

@@ -375,8 +375,7 @@ int engine_profiles(struct engine *e, struct engine_profiles *ret, struct err *e
 		r = add_folder(&places, PROFILE_USER, &p, err);
 	for (size_t i = 0; r == 0 && profile_built_in_name(i); i++)
 		r = add_entry(&p, profile_built_in_name(i), strlen(profile_built_in_name(i)), err);
-	if (p.n > 0)
-		qsort(p.list, p.n, sizeof(*p.list), by_name);
+	VEC_SORT(p.list, p.n, by_name);
 	for (size_t i = 0; r == 0 && i < p.n; i++)
 		r = fill_entry(&places, &p.list[i], err);
 	if (r < 0)

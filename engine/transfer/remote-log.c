@@ -91,8 +91,7 @@ static int list_names(struct depot *d, size_t max, struct engine_remote_log *l, 
 		else if (r < 0 && err)
 			*err = why;
 	}
-	if (l->n > 0)
-		qsort(l->list, l->n, sizeof(*l->list), by_pushed);
+	VEC_SORT(l->list, l->n, by_pushed);
 	return r;
 }
 

@@ -13,6 +13,7 @@
 #include "base/hex.h"
 #include "base/path.h"
 #include "base/text.h"
+#include "base/vec.h"
 #include "engine/find/config-i.h"
 #include "engine/find/engine-i.h"
 #include "engine/transfer/transfer-i.h"
@@ -281,8 +282,7 @@ int engine_spans_send(struct engine *e, const struct engine_collector *to, bool 
 	r = line_open(&line, to, err);
 	if (r < 0)
 		return r;
-	if (runs.n > 1)
-		qsort(runs.list, runs.n, sizeof(*runs.list), compare_ends);
+	VEC_SORT(runs.list, runs.n, compare_ends);
 	/* Those that still run have not ended, and stand first. */
 	while (at < runs.n && !is_behind(&c, &runs.list[at]))
 		at++;

@@ -74,8 +74,7 @@ int engine_remotes(struct engine *e, struct engine_remotes *ret, struct err *err
 		r = json_each_text(j, on_member, &(struct adding){ &all, err });
 	if (r < 0)
 		return err_wrap(err, r, "'%s'", path);
-	if (all.n > 0)
-		qsort(all.list, all.n, sizeof(*all.list), by_name);
+	VEC_SORT(all.list, all.n, by_name);
 	*ret = TAKE_STRUCT(all);
 	return 0;
 }

@@ -180,16 +180,14 @@ static int enter(struct trail *t, struct err *err)
 {
 	void *twin;
 
-	if (t->n > 0)
-		qsort(t->list, t->n, sizeof(*t->list), newest_first);
+	VEC_SORT(t->list, t->n, newest_first);
 	free(t->by_clone);
 	t->by_clone = calloc(t->n + 1, sizeof(*t->by_clone));
 	if (!t->by_clone)
 		return err_nomem(err);
 	for (size_t i = 0; i < t->n; i++)
 		t->by_clone[i] = &t->list[i];
-	if (t->n > 0)
-		qsort(t->by_clone, t->n, sizeof(*t->by_clone), by_clone);
+	VEC_SORT(t->by_clone, t->n, by_clone);
 	map_done(&t->by_id);
 	for (size_t i = 0; i < t->n; i++)
 		if (map_add(&t->by_id, &t->list[i].id, &t->list[i], &twin) < 0)

@@ -207,8 +207,7 @@ int engine_watch_log(struct engine *e, struct engine_firings *ret, struct err *e
 		engine_firings_done(&l.all);
 		return r;
 	}
-	if (l.all.n > 0)
-		qsort(l.all.list, l.all.n, sizeof(*l.all.list), by_age);
+	VEC_SORT(l.all.list, l.all.n, by_age);
 	*ret = l.all;
 	return 0;
 }

@@ -27,18 +27,12 @@ int on_workdir(struct engine *e, const char *named, char **ret, struct err *err)
 	return text_set(ret, err, "%s", *named == '/' ? named + 1 : named);
 }
 
-static int compare(const void *a, const void *b)
-{
-	return strcmp(*(char *const *)a, *(char *const *)b);
-}
-
 int on_labels(const struct engine_list *given, struct strlist *ret, struct err *err)
 {
 	for (size_t i = 0; i < given->n; i++)
 		if (!strlist_has(ret, given->items[i]) && strlist_add(ret, given->items[i]) < 0)
 			return err_nomem(err);
-	if (ret->n > 1)
-		qsort(ret->list, ret->n, sizeof(*ret->list), compare);
+	strlist_sort(ret);
 	return 0;
 }
 

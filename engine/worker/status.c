@@ -162,8 +162,7 @@ int engine_worker_status(struct engine *e, const struct engine_worker_status_opt
 	}
 	if (r < 0)
 		return r;
-	if (s.n_workers > 1)
-		qsort(s.workers, s.n_workers, sizeof(*s.workers), by_name);
+	VEC_SORT(s.workers, s.n_workers, by_name);
 	s.waiting = n.waiting;
 	s.taken = n.taken;
 	s.redelivered = n.redelivered;

@@ -23,11 +23,6 @@ static void worker_done(struct worker *w)
 	free(w->dir);
 }
 
-static int compare(const void *a, const void *b)
-{
-	return strcmp(*(char *const *)a, *(char *const *)b);
-}
-
 static int sort_labels(const struct engine_list *given, struct strlist *ret, struct err *err)
 {
 	for (size_t i = 0; i < given->n; i++) {
@@ -41,8 +36,7 @@ static int sort_labels(const struct engine_list *given, struct strlist *ret, str
 	}
 	if (ret->n > QUEUE_LABELS_MAX)
 		return err_set(err, -EINVAL, "a worker has at most %d labels", QUEUE_LABELS_MAX);
-	if (ret->n > 1)
-		qsort(ret->list, ret->n, sizeof(*ret->list), compare);
+	strlist_sort(ret);
 	return 0;
 }
 

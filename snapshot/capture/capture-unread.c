@@ -70,8 +70,7 @@ static int compare_paths(const void *a, const void *b)
 void unread_take(struct unread *u, struct capture_report *ret)
 {
 	*ret = TAKE_STRUCT(u->report);
-	if (ret->n > 0)
-		qsort(ret->list, ret->n, sizeof(*ret->list), compare_paths);
+	VEC_SORT(ret->list, ret->n, compare_paths);
 }
 
 int unread_fail(const struct capture_report *r, const char *top, struct err *err)

@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 
 #include "base/path.h"
+#include "base/vec.h"
 #include "snapshot/diff/delta-i.h"
 #include "snapshot/text/git-i.h"
 #include "snapshot/text/text-i.h"
@@ -128,8 +129,7 @@ static size_t first_of(const struct renames *r, const struct content *c)
 
 static void find_exact(struct renames *r)
 {
-	if (r->n_gone > 0)
-		qsort(r->gone, r->n_gone, sizeof(*r->gone), by_content);
+	VEC_SORT(r->gone, r->n_gone, by_content);
 	for (size_t i = 0; i < r->n_come; i++) {
 		const struct content *c = new_content(&r->come[i]);
 		const size_t first = first_of(r, c);

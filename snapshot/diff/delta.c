@@ -242,8 +242,7 @@ int delta_find(struct store *s, const struct object_id *before, const struct obj
 		r = delta_find_renames(s, &f.delta, err);
 	if (r < 0)
 		return r;
-	if (f.delta.n_files > 0)
-		qsort(f.delta.files, f.delta.n_files, sizeof(*f.delta.files), by_path);
+	VEC_SORT(f.delta.files, f.delta.n_files, by_path);
 	if (f.delta.n_notes > 0)
 		qsort(f.delta.notes, f.delta.n_notes, sizeof(*f.delta.notes), notes_by_path);
 	*ret = TAKE_STRUCT(f.delta);

@@ -175,6 +175,5 @@ static int compare_conflicts(const void *a, const void *b)
 
 void merge_sort_conflicts(struct merge *m)
 {
-	if (m->n_conflicts > 0)
-		qsort(m->conflicts, m->n_conflicts, sizeof(*m->conflicts), compare_conflicts);
+	VEC_SORT(m->conflicts, m->n_conflicts, compare_conflicts);
 }

@@ -119,8 +119,7 @@ int merge_give_numbers(struct merging *m, struct err *err)
 		return r;
 	if (each_single(d, &l, false) < 0)
 		return err_nomem(err);
-	if (l.n > 0)
-		qsort(l.list, l.n, sizeof(struct draft_name *), by_number);
+	VEC_SORT(l.list, l.n, by_number);
 	map_done(&l.came); /* numbers change from here on */
 	for (size_t i = 0; i < l.n && r >= 0; i++) {
 		struct draft_name *n = l.list[i];

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/vec.h"
 #include "cowfs/store/tree-edit.h"
 #include "snapshot/merge/merge-i.h"
 
@@ -175,8 +176,7 @@ static int64_t collect(struct writing *w, const struct draft_dir *dir)
 			w->list[w->n].entry = e;
 		w->n++;
 	}
-	if (w->n > 0)
-		qsort(w->list, w->n, sizeof(*w->list), by_name);
+	VEC_SORT(w->list, w->n, by_name);
 	return dirs;
 }
 
@@ -290,8 +290,7 @@ int merge_write(struct merging *m, struct err *err)
 	r = merge_give_numbers(m, err);
 	if (r < 0)
 		return r;
-	if (d->n_dirs > 0)
-		qsort(d->dirs, d->n_dirs, sizeof(struct draft_dir *), deepest_first);
+	VEC_SORT(d->dirs, d->n_dirs, deepest_first);
 	for (size_t i = 0; i < d->n_dirs && r >= 0; i++)
 		r = write_dir(&w, d->dirs[i], err);
 	if (r < 0)
