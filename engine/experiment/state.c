@@ -151,11 +151,7 @@ static const struct fields experiment_fields = FIELDS(struct engine_experiment, 
 #undef X
 #undef X_NAMES
 
-void engine_experiment_done(struct engine_experiment *x)
-{
-	fields_done(&experiment_fields, x);
-	*x = (struct engine_experiment){ 0 };
-}
+DEFINE_FIELDS_DONE(engine_experiment_done, struct engine_experiment, experiment_fields)
 
 DEFINE_LIST_DONE(engine_experiments_done, struct engine_experiments, engine_experiment_done)
 

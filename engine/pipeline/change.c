@@ -130,11 +130,7 @@ const struct docket_kind change_kind = {
 	.audited = true,
 };
 
-void engine_change_done(struct engine_change *c)
-{
-	fields_done(&change_fields, c);
-	*c = (struct engine_change){ 0 };
-}
+DEFINE_FIELDS_DONE(engine_change_done, struct engine_change, change_fields)
 
 DEFINE_LIST_DONE(engine_changes_done, struct engine_changes, engine_change_done)
 

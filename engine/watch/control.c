@@ -83,17 +83,9 @@ static void upgrade(struct json j)
 const struct docket_kind watch_kind = { "watch", "watch", 4, &state_fields, upgrade };
 const struct docket_kind control_kind = { "watch", "watch", 1, &control_fields, NULL };
 
-void watch_state_done(struct watch_state *s)
-{
-	fields_done(&state_fields, s);
-	*s = (struct watch_state){ 0 };
-}
+DEFINE_FIELDS_DONE(watch_state_done, struct watch_state, state_fields)
 
-void watch_control_done(struct watch_control *c)
-{
-	fields_done(&control_fields, c);
-	*c = (struct watch_control){ 0 };
-}
+DEFINE_FIELDS_DONE(watch_control_done, struct watch_control, control_fields)
 
 /* --- loading ------------------------------------------------------------------------------- */
 
@@ -136,11 +128,7 @@ static char *about(const struct engine_rule *r)
 	return text;
 }
 
-static void cursor_done(struct watch_cursor *c)
-{
-	fields_done(&cursor_fields, c);
-	*c = (struct watch_cursor){ 0 };
-}
+static DEFINE_FIELDS_DONE(cursor_done, struct watch_cursor, cursor_fields)
 
 /* Firings are kept longer than cursors: a count that begins again must not meet its old firings. */
 static bool renew_epoch(struct watch_state *s, struct watch_cursor *c)

@@ -72,11 +72,7 @@ const struct docket_kind firing_kind = {
 	.audited = true,
 };
 
-void engine_firing_done(struct engine_firing *f)
-{
-	fields_done(&firing_fields, f);
-	*f = (struct engine_firing){ 0 };
-}
+DEFINE_FIELDS_DONE(engine_firing_done, struct engine_firing, firing_fields)
 
 DEFINE_LIST_DONE(engine_firings_done, struct engine_firings, engine_firing_done)
 

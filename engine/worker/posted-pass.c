@@ -22,7 +22,6 @@ int posted_take_result(struct posted *p, const struct buf *text, struct err *err
 	int r;
 
 	result_done(&p->result);
-	p->result = (struct result){ 0 };
 	r = result_decode(text, &p->result, &why);
 	if (r >= 0)
 		return r;
