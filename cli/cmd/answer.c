@@ -23,15 +23,13 @@ static int list_open(const struct invocation *inv, struct err *err)
 	CLEANUP(engine_questions_done) struct engine_questions all = { 0 };
 	CLEANUP(json_done) struct json_doc doc = { 0 };
 	char left[DURATION_TEXT_MAX];
-	struct json list;
 	int r = engine_questions(inv->engine, &all, err);
 
 	if (r < 0)
 		return r;
 	if (inv->json) {
-		list = json_set_array(out_json_begin(inv, &doc), "questions");
-		for (size_t i = 0; i < all.n; i++)
-			questions_set_open(json_add_object(list), &all.list[i]);
+		JSON_SET_LIST(out_json_begin(inv, &doc), "questions", all.list, all.n,
+			      questions_set_open);
 		return json_print(&doc, inv->out, err);
 	}
 	for (size_t i = 0; i < all.n; i++) {

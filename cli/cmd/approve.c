@@ -79,7 +79,6 @@ static int list(struct invocation *inv, const char *at, struct err *err)
 {
 	CLEANUP(engine_changes_done) struct engine_changes l = { 0 };
 	CLEANUP(json_done) struct json_doc doc = { 0 };
-	struct json array;
 	int r = engine_desk_list(at, &l, err);
 
 	if (r < 0)
@@ -92,9 +91,7 @@ static int list(struct invocation *inv, const char *at, struct err *err)
 		fputs("nothing waits for you there\n", inv->out);
 	if (!inv->json)
 		return CMD_OK;
-	array = json_set_array(out_json_begin(inv, &doc), "changes");
-	for (size_t i = 0; i < l.n; i++)
-		changes_set(json_add_object(array), &l.list[i]);
+	JSON_SET_LIST(out_json_begin(inv, &doc), "changes", l.list, l.n, changes_set);
 	return json_print(&doc, inv->out, err);
 }
 

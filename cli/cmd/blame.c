@@ -27,9 +27,7 @@ static int print_json(const struct invocation *inv, const struct engine_blame *b
 
 	json_set_name(j, "project", b->versions.project);
 	json_set_name(j, "path", b->versions.path);
-	list = json_set_array(j, "versions");
-	for (size_t i = 0; i < b->versions.n; i++)
-		versions_set_one(json_add_object(list), &b->versions.list[i]);
+	JSON_SET_LIST(j, "versions", b->versions.list, b->versions.n, versions_set_one);
 	list = json_set_array(j, "lines");
 	for (size_t i = 0; i < b->n; i++) {
 		const struct engine_blame_line *l = &b->lines[i];

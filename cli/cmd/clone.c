@@ -84,9 +84,7 @@ static int print_json(const struct invocation *inv, const struct engine_clones *
 
 	clones_set_json(j, &c->list[0]);
 	if (args->count != UNSAID) {
-		list = json_set_array(j, "clones");
-		for (size_t i = 0; i < c->n; i++)
-			clones_set_json(json_add_object(list), &c->list[i]);
+		JSON_SET_LIST(j, "clones", c->list, c->n, clones_set_json);
 	}
 	json_set_name(j, "git_dir", c->git_dir);
 	set_strays(json_set_array(j, "git_links"), c->links, c->n_links);

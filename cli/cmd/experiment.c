@@ -414,7 +414,7 @@ static int list(struct invocation *inv, struct err *err)
 	const struct experiment_args *args = inv->args;
 	CLEANUP(json_done) struct json_doc doc = { 0 };
 	AUTO_FREE char *unborn = NULL;
-	struct json j, array;
+	struct json j;
 	int r = engine_experiments(inv->engine, args->all, &l, err);
 
 	r = unborn_or(inv, r, "no experiments yet", &unborn, err);
@@ -428,9 +428,7 @@ static int list(struct invocation *inv, struct err *err)
 		return CMD_OK;
 	j = out_json_begin(inv, &doc);
 	json_set_text(j, "act", "list");
-	array = json_set_array(j, "experiments");
-	for (size_t i = 0; i < l.n; i++)
-		experiments_set_summary(json_add_object(array), &l.list[i]);
+	JSON_SET_LIST(j, "experiments", l.list, l.n, experiments_set_summary);
 	return json_print(&doc, inv->out, err);
 }
 

@@ -26,13 +26,11 @@ static int print_json(const struct invocation *inv, const struct engine_gc *g, u
 {
 	const struct gc_args *args = inv->args;
 	CLEANUP(json_done) struct json_doc doc = { 0 };
-	struct json j = out_json_begin(inv, &doc), list;
+	struct json j = out_json_begin(inv, &doc);
 
 	json_set_name(j, "store", engine_store_path(inv->engine));
 	json_set_bool(j, "dry_run", args->dry_run);
-	list = json_set_array(j, "snapshots");
-	for (size_t i = 0; i < g->forgotten.n; i++)
-		out_json_snapshot(json_add_object(list), &g->forgotten.list[i]);
+	JSON_SET_LIST(j, "snapshots", g->forgotten.list, g->forgotten.n, out_json_snapshot);
 	json_set_uint(j, "runs", runs);
 	json_set_uint(j, "removed", g->removed);
 	json_set_uint(j, "kept", g->kept);

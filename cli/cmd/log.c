@@ -57,12 +57,10 @@ static int print_json(const struct view *v, const struct engine_history *h, size
 	const struct invocation *inv = v->inv;
 	const struct log_args *args = inv->args;
 	CLEANUP(json_done) struct json_doc doc = { 0 };
-	struct json j = out_json_begin(inv, &doc), list;
+	struct json j = out_json_begin(inv, &doc);
 
 	json_set_name(j, "project", h->project);
-	list = json_set_array(j, "snapshots");
-	for (size_t i = 0; i < n; i++)
-		out_json_snapshot(json_add_object(list), &h->list[i]);
+	JSON_SET_LIST(j, "snapshots", h->list, n, out_json_snapshot);
 	json_set_uint(j, "folded", v->folded);
 	/* Without a limit also those of acts whose snapshots are folded away. */
 	receipts_set(j, &v->receipts, h->list, args->count > 0 ? n : h->n);
@@ -229,16 +227,14 @@ static int print_path_json(const struct invocation *inv, const struct engine_ver
 			   struct err *err)
 {
 	CLEANUP(json_done) struct json_doc doc = { 0 };
-	struct json j = out_json_begin(inv, &doc), list;
+	struct json j = out_json_begin(inv, &doc);
 
 	json_set_name(j, "project", v->project);
 	json_set_array(j, "snapshots");
 	json_set_uint(j, "folded", 0);
 	json_set_array(j, "receipts");
 	json_set_name(j, "path", v->path);
-	list = json_set_array(j, "versions");
-	for (size_t i = 0; i < v->n; i++)
-		versions_set_one(json_add_object(list), &v->list[i]);
+	JSON_SET_LIST(j, "versions", v->list, v->n, versions_set_one);
 	return json_print(&doc, inv->out, err);
 }
 

@@ -56,7 +56,7 @@ static int stages(struct invocation *inv, struct err *err)
 {
 	CLEANUP(engine_pipeline_done) struct engine_pipeline p = { 0 };
 	CLEANUP(json_done) struct json_doc doc = { 0 };
-	struct json j, list;
+	struct json j;
 	int r = engine_pipeline(inv->engine, &p, err);
 
 	if (r < 0)
@@ -71,9 +71,7 @@ static int stages(struct invocation *inv, struct err *err)
 	j = out_json_begin(inv, &doc);
 	json_set_text(j, "act", "stages");
 	json_set_name(j, "file", p.file);
-	list = json_set_array(j, "stages");
-	for (size_t i = 0; i < p.n; i++)
-		set_stage(json_add_object(list), &p.list[i]);
+	JSON_SET_LIST(j, "stages", p.list, p.n, set_stage);
 	return json_print(&doc, inv->out, err);
 }
 
@@ -97,7 +95,7 @@ static int print_changes(struct invocation *inv, const char *act, const struct e
 {
 	CLEANUP(json_done) struct json_doc doc = { 0 };
 	AUTO_FREE char *address = inv->json ? engine_desk_find(inv->engine) : NULL;
-	struct json j, list;
+	struct json j;
 
 	for (size_t i = 0; inv->quiet && !inv->json && i < l->n; i++)
 		fprintf(inv->out, "%s\n", l->list[i].id);
@@ -108,9 +106,7 @@ static int print_changes(struct invocation *inv, const char *act, const struct e
 	j = out_json_begin(inv, &doc);
 	json_set_text(j, "act", act);
 	json_set_name(j, "address", address);
-	list = json_set_array(j, "changes");
-	for (size_t i = 0; i < l->n; i++)
-		changes_set(json_add_object(list), &l->list[i]);
+	JSON_SET_LIST(j, "changes", l->list, l->n, changes_set);
 	return json_print(&doc, inv->out, err);
 }
 

@@ -307,7 +307,7 @@ static int print_json(const struct invocation *inv, const struct engine_worker_s
 		      struct err *err)
 {
 	CLEANUP(json_done) struct json_doc doc = { 0 };
-	struct json j = out_json_begin(inv, &doc), list;
+	struct json j = out_json_begin(inv, &doc);
 
 	json_set_text(j, "act", "status");
 	json_set_text(j, "queue", s->queue);
@@ -315,12 +315,8 @@ static int print_json(const struct invocation *inv, const struct engine_worker_s
 	json_set_uint(j, "taken", s->taken);
 	json_set_uint(j, "redelivered", s->redelivered);
 	json_set_uint(j, "results", s->results);
-	list = json_set_array(j, "workers");
-	for (size_t i = 0; i < s->n_workers; i++)
-		set_worker(json_add_object(list), &s->workers[i]);
-	list = json_set_array(j, "done");
-	for (size_t i = 0; i < s->n_done; i++)
-		set_done(json_add_object(list), &s->done[i]);
+	JSON_SET_LIST(j, "workers", s->workers, s->n_workers, set_worker);
+	JSON_SET_LIST(j, "done", s->done, s->n_done, set_done);
 	return json_print(&doc, inv->out, err);
 }
 

@@ -56,8 +56,6 @@ static void set_passed(struct json j, const struct engine_passed *p)
 
 void changes_set(struct json j, const struct engine_change *c)
 {
-	struct json receipts;
-
 	json_set_text(j, "change", c->id);
 	json_set_name(j, "clone", c->clone);
 	json_set_name(j, "project", c->project);
@@ -73,9 +71,7 @@ void changes_set(struct json j, const struct engine_change *c)
 	json_set_text(j, "why", c->why);
 	json_set_text(j, "risk", c->risk);
 	set_waits_for(j, c);
-	receipts = json_set_array(j, "receipts");
-	for (size_t i = 0; i < c->n_passed; i++)
-		set_passed(json_add_object(receipts), &c->passed[i]);
+	JSON_SET_LIST(j, "receipts", c->passed, c->n_passed, set_passed);
 }
 
 /* --- for people ---------------------------------------------------------------------------- */

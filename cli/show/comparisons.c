@@ -112,15 +112,11 @@ static void set_conflict(struct json j, const struct engine_conflict *c)
 static void set_pair(struct json j, const struct engine_compare *c,
 		     const struct engine_compare_pair *p)
 {
-	struct json conflicts;
-
 	json_set_name(j, "a", c->sides[p->a].name);
 	json_set_name(j, "b", c->sides[p->b].name);
 	json_set_bool(j, "clean", p->n_conflicts == 0);
 	json_set_uint(j, "merged", p->merged);
-	conflicts = json_set_array(j, "conflicts");
-	for (size_t i = 0; i < p->n_conflicts; i++)
-		set_conflict(json_add_object(conflicts), &p->conflicts[i]);
+	JSON_SET_LIST(j, "conflicts", p->conflicts, p->n_conflicts, set_conflict);
 }
 
 void comparisons_set_json(struct json j, const struct engine_compare *c, bool hunks)
@@ -130,9 +126,7 @@ void comparisons_set_json(struct json j, const struct engine_compare *c, bool hu
 	json_set_name(j, "base", c->base_name);
 	out_json_time(j, "base_time", c->base_time);
 	json_set_bool(j, "clean", c->clean);
-	array = json_set_array(j, "states");
-	for (size_t i = 0; i < c->n; i++)
-		set_side(json_add_object(array), &c->sides[i]);
+	JSON_SET_LIST(j, "states", c->sides, c->n, set_side);
 	array = json_set_array(j, "files");
 	for (size_t i = 0; i < c->n_files; i++)
 		set_file(json_add_object(array), c, &c->files[i], hunks);

@@ -196,7 +196,6 @@ static int on_begin(const struct engine_state *from, const struct engine_state *
 		    const struct delta *delta, void *ctx, struct err *err)
 {
 	struct differ *d = ctx;
-	struct json notes;
 	int r = 0;
 
 	progress_done(d->inv->progress);
@@ -213,9 +212,7 @@ static int on_begin(const struct engine_state *from, const struct engine_state *
 		set_state(d->j, "from", "from_time", from);
 		set_state(d->j, "to", "to_time", to);
 		d->files = json_set_array(d->j, "files");
-		notes = json_set_array(d->j, "metadata");
-		for (size_t i = 0; i < delta->n_notes; i++)
-			set_note(json_add_object(notes), &delta->notes[i]);
+		JSON_SET_LIST(d->j, "metadata", delta->notes, delta->n_notes, set_note);
 		return 0;
 	}
 	if (!d->different || d->args->script)

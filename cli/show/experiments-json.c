@@ -124,17 +124,13 @@ static void set_judging(struct json j, const struct engine_experiment *x)
 /* The experiment inside of an arm; "waiting" until that arm has come so far. */
 static void set_inner(struct json j, const struct engine_experiment *x, const char *path)
 {
-	struct json list;
-
 	json_set_name(j, "arm", path);
 	json_set_name(j, "file", x->file);
 	json_set_text(j, "state",
 		      x->created == 0 ? "waiting" : engine_experiment_state_name(x->state));
 	out_json_id(j, "base", x->base);
 	set_judging(j, x);
-	list = json_set_array(j, "arms");
-	for (size_t i = 0; i < x->n_arms; i++)
-		experiments_set_arm(json_add_object(list), &x->arms[i]);
+	JSON_SET_LIST(j, "arms", x->arms, x->n_arms, experiments_set_arm);
 	json_set_name(j, "winner", x->winner);
 	json_set_names(j, "tie", x->tie, x->n_tie);
 	json_set_text(j, "verdict", x->verdict);

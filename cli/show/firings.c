@@ -64,23 +64,15 @@ static void set_rule(struct json j, const struct engine_rule_status *r)
 
 void firings_set_status(struct json j, const struct engine_watch_status *s)
 {
-	struct json list;
-
 	json_set_bool(j, "running", s->running);
 	json_set_bool(j, "paused", s->paused);
 	json_set_int(j, "pid", s->pid);
 	out_json_time_or_null(j, "started", s->started);
 	json_set_name(j, "file", s->rules.file);
 	json_set_text(j, "problem", s->problem);
-	list = json_set_array(j, "rules");
-	for (size_t i = 0; i < s->n; i++)
-		set_rule(json_add_object(list), &s->list[i]);
-	list = json_set_array(j, "firings");
-	for (size_t i = 0; i < s->firings.n; i++)
-		firings_set(json_add_object(list), &s->firings.list[i]);
-	list = json_set_array(j, "changes");
-	for (size_t i = 0; i < s->changes.n; i++)
-		changes_set(json_add_object(list), &s->changes.list[i]);
+	JSON_SET_LIST(j, "rules", s->list, s->n, set_rule);
+	JSON_SET_LIST(j, "firings", s->firings.list, s->firings.n, firings_set);
+	JSON_SET_LIST(j, "changes", s->changes.list, s->changes.n, changes_set);
 }
 
 void firings_set_test(struct json j, const struct engine_watch_test *t)

@@ -48,15 +48,13 @@ static int print_json(const struct invocation *inv, const struct engine_remote_l
 	CLEANUP(json_done) struct json_doc doc = { 0 };
 	const struct command remote = { .name = "remote" };
 	struct invocation as = *inv;
-	struct json j, list;
+	struct json j;
 
 	as.command = &remote; /* one document, whichever command was typed */
 	j = out_json_begin(&as, &doc);
 	json_set_text(j, "act", "log");
 	json_set_text(j, "url", log->remote);
-	list = json_set_array(j, "snapshots");
-	for (size_t i = 0; i < log->n; i++)
-		set_entry(json_add_object(list), &log->list[i]);
+	JSON_SET_LIST(j, "snapshots", log->list, log->n, set_entry);
 	return json_print(&doc, inv->out, err);
 }
 
