@@ -28,11 +28,6 @@ static int refuse(struct err *err, size_t at, const char *why)
 	return err_set(err, -EINVAL, "JSON at byte %zu: %s", at, why);
 }
 
-static bool is_ascii(const char *text, size_t len)
-{
-	return VEC_ALL(it, text, len, (unsigned char)*it < 0x80);
-}
-
 static int append_escaped(struct buf *out, uint32_t c)
 {
 	if (c <= LAST_OF_ONE_UNIT)
@@ -109,7 +104,7 @@ static int tokenize(const char *ascii, size_t len, struct json_object **ret, siz
 int json_text_parse(const char *text, size_t len, struct json_object **ret, struct err *err)
 {
 	CLEANUP(buf_done) struct buf ascii = BUF_INIT;
-	bool plain = is_ascii(text, len);
+	bool plain = VEC_ALL(it, text, len, (unsigned char)*it < 0x80);
 	const char *why = NULL;
 	size_t place = 0;
 	int r;

@@ -78,19 +78,15 @@ int auth_current(const struct auth_place *p, char **ret)
 	return r;
 }
 
-static int want_login(const struct auth_place *p, struct err *err)
-{
-	return err_set(err, -EACCES, "'%s' wants credentials and there are none (docker login %s)",
-		       p->server, p->server);
-}
-
 static int meet_basic(const struct auth_place *p, const struct credential *c, const char *used,
 		      char **ret, struct err *err)
 {
 	int r;
 
 	if (!c->user || !c->secret)
-		return want_login(p, err);
+		return err_set(err, -EACCES,
+			       "'%s' wants credentials and there are none (docker login %s)",
+			       p->server, p->server);
 	/* Only a registry on this machine is spoken to without TLS unasked; see depot_config. */
 	r = auth_basic(c, ret);
 	if (r < 0)

@@ -139,16 +139,12 @@ static int add_tag(const char *tag, void *ctx)
 	return strlist_add(&c->tags, tag) < 0 ? err_nomem(c->err) : 0;
 }
 
-static const struct depot_drop *find_drop(const struct collecting *c, const char *tag)
-{
-	return VEC_FIND(it, c->what->drop, c->what->n_drop, strcmp(it->tag, tag) == 0);
-}
-
 /* What the name means stays, unless the name goes. */
 static int judge_tag(struct collecting *c, const char *tag)
 {
 	CLEANUP(buf_done) struct buf bytes = BUF_INIT;
-	const struct depot_drop *drop = find_drop(c, tag);
+	const struct depot_drop *drop =
+	    VEC_FIND(it, c->what->drop, c->what->n_drop, strcmp(it->tag, tag) == 0);
 	struct digest now;
 	int r = s3_get_manifest(&c->s->depot, tag, &bytes, c->err);
 

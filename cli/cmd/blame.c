@@ -54,11 +54,6 @@ struct margin {
 	size_t width;
 };
 
-static void margins_free(struct margin *list, size_t n)
-{
-	VEC_FREE(it, list, n, free(it->text));
-}
-
 static int make_margin(const struct engine_version *v, struct margin *ret, struct err *err)
 {
 	char when[OUT_TIME_MAX];
@@ -135,7 +130,7 @@ static int print_human(const struct invocation *inv, const struct engine_blame *
 	}
 	if (r >= 0)
 		r = print_lines(inv, b, margins, width, screen, err);
-	margins_free(margins, b->versions.n);
+	VEC_FREE(it, margins, b->versions.n, free(it->text));
 	return r;
 }
 

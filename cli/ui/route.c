@@ -73,11 +73,6 @@ static const struct route routes[] = {
 
 /* --- the table ------------------------------------------------------------------------------ */
 
-static const struct route *find(const char *name)
-{
-	return VEC_FIND(at, routes, ARRAY_LEN(routes), strcmp(at->name, name) == 0);
-}
-
 static bool is_value(const char *word)
 {
 	return strchr("$?+*", word[0]) != NULL;
@@ -177,24 +172,19 @@ static bool is_dry(const struct route *route, struct json body)
 	       json_get_bool(body, DRY_RUN);
 }
 
-static int parse_body(struct json_doc *doc, const char *body, size_t len, struct json *ret,
-		      struct err *err)
-{
-	return len == 0 ? json_parse(doc, "{}", 2, ret, err) : json_parse(doc, body, len, ret, err);
-}
-
 int route_find(const char *name, const char *body, size_t len, bool read_only, struct strlist *ret,
 	       bool *ret_changes, struct err *err)
 {
 	CLEANUP(json_done) struct json_doc doc = { 0 };
-	const struct route *route = find(name);
+	const struct route *route =
+	    VEC_FIND(at, routes, ARRAY_LEN(routes), strcmp(at->name, name) == 0);
 	const char *unknown;
 	struct json values;
 	int r;
 
 	if (!route)
 		return err_set(err, -ENOENT, "there is no question '%s'", name);
-	r = parse_body(&doc, body, len, &values, err);
+	r = json_parse(&doc, len > 0 ? body : "{}", len > 0 ? len : 2, &values, err);
 	if (r < 0)
 		return r;
 	unknown = json_unknown_key(values, is_key, route);

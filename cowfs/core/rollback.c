@@ -302,11 +302,6 @@ static void switch_links(struct switching *s)
 	set_base(s->l->links, &d->to);
 }
 
-static uint64_t root_bytes(const struct root *root)
-{
-	return root->top.below.bytes + root->in_links.bytes;
-}
-
 static void switch_all(struct switching *s)
 {
 	const struct difference *d = s->difference;
@@ -325,7 +320,7 @@ static void switch_all(struct switching *s)
 	l->inodes += d->inodes;
 	l->next_ino = layer_first_ino(l->next_ino);
 	l->state.files = d->to.top.below.files;
-	l->state.bytes = root_bytes(&d->to);
+	l->state.bytes = d->to.top.below.bytes + d->to.in_links.bytes;
 }
 
 /* --- the whole -------------------------------------------------------------------------- */

@@ -74,11 +74,6 @@ static int find_names(struct task *task, const struct object_id *from, const str
 	return r;
 }
 
-static uint64_t total(const struct names *n)
-{
-	return n->counts.added + n->counts.modified + n->counts.deleted;
-}
-
 /* The list of names is bounded, the counts are not. */
 static struct engine_paths take_paths(struct names *n)
 {
@@ -183,7 +178,7 @@ static int compare_project(struct task *task, const struct project *project,
 		return r;
 	stale->known = true;
 	stale->as_of = held.time;
-	stale->paths = total(n);
+	stale->paths = n->counts.added + n->counts.modified + n->counts.deleted;
 	if (stale->paths > 0 && held.time > base->created)
 		stale->behind_ms = (uint64_t)(held.time - base->created) / 1000000;
 	return 0;

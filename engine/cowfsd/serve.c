@@ -292,11 +292,6 @@ static int may_read(void *ctx, const char *dir, struct err *err)
 		       dir, getpid());
 }
 
-static const struct verb *find_verb(const char *name)
-{
-	return VEC_FIND(one, verbs, ARRAY_LEN(verbs), strcmp(one->name, name) == 0);
-}
-
 void server_set_notice(struct server *s, const char *text)
 {
 	pthread_mutex_lock(&s->lock);
@@ -335,7 +330,8 @@ static int serve(const struct verb *verb, struct task *task, const struct engine
 static int act(struct connection *c, const char *name, struct json question, struct json answer,
 	       struct err *err)
 {
-	const struct verb *verb = find_verb(name);
+	const struct verb *verb =
+	    VEC_FIND(one, verbs, ARRAY_LEN(verbs), strcmp(one->name, name) == 0);
 	AUTO_FREE char *dir = json_get_name(question, "dir");
 	AUTO_FREE char *home = json_get_name_or_null(question, "home");
 	const struct json options = json_get_object(question, "options");

@@ -66,11 +66,6 @@ static const char *standing_of(const struct engine_experiment *x, const struct e
 	return "lost";
 }
 
-static const struct engine_arm *arm_of(const struct engine_experiment *x, const char *clone)
-{
-	return VEC_FIND(it, x->arms, x->n_arms, it->clone && strcmp(it->clone, clone) == 0);
-}
-
 int engine_experiment_standing(struct engine *e, const char *clone, const char *state,
 			       struct engine_standing *ret, struct err *err)
 {
@@ -82,7 +77,7 @@ int engine_experiment_standing(struct engine *e, const char *clone, const char *
 	*ret = (struct engine_standing){ .standing = "none" };
 	for (size_t i = 0; r >= 0 && i < all.n && !arm; i++) {
 		x = &all.list[i];
-		arm = arm_of(x, clone);
+		arm = VEC_FIND(it, x->arms, x->n_arms, it->clone && strcmp(it->clone, clone) == 0);
 	}
 	if (r < 0 || !arm || x->state != ENGINE_EXPERIMENT_ENDED || *arm->result == '\0')
 		return r < 0 ? r : 0;

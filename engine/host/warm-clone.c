@@ -45,11 +45,6 @@ static bool is_walked(const struct warm_clone *s, const struct spare *one)
 	return walkers_in(&s->walkers, one->layer);
 }
 
-static struct spare *find_layer(struct warm_clone *s, const void *layer)
-{
-	return VEC_FIND(it, s->spares, s->n, it->layer == layer);
-}
-
 /* The first of which so many walks are done and the next is due. */
 static struct spare *find_due(struct warm_clone *s, unsigned walks)
 {
@@ -103,7 +98,7 @@ static void end_walks(struct warm_clone *s, bool again)
 static void walk_ended(void *ctx, const void *layer, bool whole)
 {
 	struct warm_clone *s = ctx;
-	struct spare *one = find_layer(s, layer);
+	struct spare *one = VEC_FIND(it, s->spares, s->n, it->layer == layer);
 
 	if (one && whole) {
 		log_debug("a warm clone is %s after %llu ms", one->walks == 0 ? "ready" : "warm",
@@ -145,11 +140,6 @@ static bool is_others_turn(struct warm_clone *s)
 static uint64_t requests_of_others(const struct warm_clone *s)
 {
 	return others_count(&s->others, meter_total(), requests_of_all(s));
-}
-
-static bool is_held(const struct warm_clone *s)
-{
-	return takers_hold(&s->takers, engine_clock_ms());
 }
 
 /* Whoever announced a need waits for it; else one at a time disturbs least.  lock held */
@@ -309,7 +299,7 @@ static void *warm_clone_run(void *arg)
 	while (!s->ending) {
 		const bool second = walkers_count(&s->walkers) > 0;
 		const bool idle = !find_due(s, 0) && !is_short(s);
-		const bool held = is_held(s);
+		const bool held = takers_hold(&s->takers, engine_clock_ms());
 
 		if (!may_walk(s) || (idle && (second || s->n == 0)))
 			pthread_cond_wait(&s->changed, &s->lock);

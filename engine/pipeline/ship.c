@@ -21,11 +21,6 @@ static void shipping_done(struct shipping *s)
 
 /* --- going on ------------------------------------------------------------------------------ */
 
-static const struct engine_stage *next_stage(const struct shipping *s)
-{
-	return VEC_FIND(it, s->pipeline.list, s->pipeline.n, !change_passed(s->change, it->name));
-}
-
 static bool is_far_enough(const struct engine_change *c)
 {
 	return c->to && change_passed(c, c->to);
@@ -157,7 +152,8 @@ static int check_to(const struct engine_pipeline *p, const char *to, struct err 
 
 static int step_ready(struct shipping *s, struct err *err)
 {
-	const struct engine_stage *next = next_stage(s);
+	const struct engine_stage *next =
+	    VEC_FIND(it, s->pipeline.list, s->pipeline.n, !change_passed(s->change, it->name));
 	int r = check_to(&s->pipeline, s->change->to, err);
 
 	if (r < 0)

@@ -227,11 +227,6 @@ static int run_check(struct shipping *s, const struct checked_state *of, const c
 	return ret->command ? 0 : err_nomem(err);
 }
 
-static void checks_free(struct engine_checked *list, size_t n)
-{
-	VEC_FREE(it, list, n, free(it->command));
-}
-
 static int hold_failed(struct shipping *s, const struct engine_checked *c, struct err *err)
 {
 	char why[300];
@@ -256,7 +251,7 @@ static int check_state(struct shipping *s, const struct engine_stage *stage,
 		r = hold_failed(s, &checks[n - 1], err);
 	else if (r >= 0)
 		return add_passed(s, stage, "", "", &checks, &n, err);
-	checks_free(checks, n);
+	VEC_FREE(it, checks, n, free(it->command));
 	return r;
 }
 

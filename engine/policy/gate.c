@@ -94,12 +94,6 @@ static size_t trimmed(const char **text, size_t len)
 	return len;
 }
 
-static const struct term *find_term(const char *name, size_t len)
-{
-	return VEC_FIND(it, terms, ARRAY_LEN(terms),
-			strlen(it->name) == len && memcmp(it->name, name, len) == 0);
-}
-
 static int parse_value(struct gate *g, const char *value, size_t len, const char *text,
 		       struct err *err)
 {
@@ -137,7 +131,8 @@ static int parse(const char *text, struct gate *ret, struct err *err)
 	const char *name = text, *value;
 	size_t len = trimmed(&name, name_len), i = 0;
 
-	ret->term = find_term(name, len);
+	ret->term = VEC_FIND(it, terms, ARRAY_LEN(terms),
+			     strlen(it->name) == len && memcmp(it->name, name, len) == 0);
 	if (!ret->term)
 		return err_set(err, -EINVAL, "'%.60s': '%.*s' is no fact of a change", text,
 			       (int)(len < 60 ? len : 60), name);

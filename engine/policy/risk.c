@@ -45,13 +45,6 @@ const char *engine_risk_name(enum engine_risk risk)
 	return names[risk];
 }
 
-static struct engine_risk_reason *find(struct engine_facts *f, const char *name,
-				       enum engine_risk risk)
-{
-	return VEC_FIND(it, f->reasons, f->n_reasons,
-			it->risk == risk && strcmp(it->rule, name) == 0);
-}
-
 int risk_add(struct engine_facts *f, enum risk_rule rule, const char *name, const char *why,
 	     const char *path, struct err *err)
 {
@@ -60,7 +53,8 @@ int risk_add(struct engine_facts *f, enum risk_rule rule, const char *name, cons
 
 	name = name ? name : rules[rule].name;
 	why = why ? why : rules[rule].why;
-	known = find(f, name, risk);
+	known =
+	    VEC_FIND(it, f->reasons, f->n_reasons, it->risk == risk && strcmp(it->rule, name) == 0);
 	if (known) {
 		known->paths += path != NULL;
 		return 0;

@@ -29,12 +29,6 @@ static void place_done(struct place *p)
 	free(p->parts);
 }
 
-static int bad_path(const char *path, struct err *err)
-{
-	return err_set(err, -EINVAL,
-		       "'%s' is no path of a file: it counts from the top of the clone", path);
-}
-
 /* Go down one directory and close the descriptor of the last. */
 static int enter(int *dir, const char *name, bool make, struct err *err)
 {
@@ -71,7 +65,9 @@ static int find_place(struct engine *e, const char *clone, const char *path, boo
 		if (slash)
 			*slash = '\0';
 		if (*part == '\0' || strcmp(part, ".") == 0 || strcmp(part, "..") == 0)
-			return bad_path(path, err);
+			return err_set(
+			    err, -EINVAL,
+			    "'%s' is no path of a file: it counts from the top of the clone", path);
 		if (!slash)
 			break;
 		r = enter(&ret->dir, part, make, err);

@@ -224,11 +224,6 @@ static int visit(struct listing *l, const struct node *n, struct err *err)
 
 /* --- where it begins -------------------------------------------------------------------- */
 
-static int no_such(const struct trace *w, struct err *err)
-{
-	return err_set(err, -ENOENT, "no snapshot has a file '%s'", w->path);
-}
-
 /* The file is gone, by the snapshot `at` or (TRAIL_NONE) since the newest. */
 static int list_gone(struct listing *l, size_t at, struct err *err)
 {
@@ -257,7 +252,7 @@ static int find_last(struct trace *w, size_t *at, size_t *ret_gone, struct trail
 		n = trail_before(&w->trail, *at, before);
 		*at = n > 0 ? before[0] : TRAIL_NONE;
 	}
-	return no_such(w, err);
+	return err_set(err, -ENOENT, "no snapshot has a file '%s'", w->path);
 }
 
 static int range_of(struct listing *l, const struct node *n, struct spans *ret, struct err *err)

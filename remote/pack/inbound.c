@@ -25,11 +25,6 @@ struct beside {
 	bool has; /* `e` is set */
 };
 
-static void beside_done(struct beside *b)
-{
-	tree_iter_free(b->it);
-}
-
 static int beside_open(struct inbound *in, const struct object_id *tree, struct beside *b,
 		       struct err *err)
 {
@@ -87,7 +82,7 @@ struct dir {
 static void dir_done(struct dir *d)
 {
 	tree_builder_free(d->builder);
-	beside_done(&d->beside);
+	tree_iter_free(d->beside.it);
 	regrown_done(&d->grown);
 }
 
