@@ -4,6 +4,7 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 
+#include "base/lock.h"
 #include "base/spread.h"
 #include "base/sys.h"
 
@@ -28,13 +29,12 @@ struct member {
 
 static void fail(struct crew *c, int code, const struct err *err)
 {
-	pthread_mutex_lock(&c->lock);
+	LOCKED(&c->lock);
 	if (!c->failed) {
 		c->failure = *err;
 		c->failure.code = code;
 	}
 	c->failed = true;
-	pthread_mutex_unlock(&c->lock);
 }
 
 static void *run_worker(void *ctx)

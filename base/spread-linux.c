@@ -3,6 +3,8 @@
 #include <sched.h>
 #include <string.h>
 
+#include "base/lock.h"
+
 _Static_assert(sizeof(cpu_set_t) == sizeof(((struct spread *)NULL)->allowed),
 	       "both are masks of the same processors");
 
@@ -11,13 +13,12 @@ static void let_go(struct spread *s)
 {
 	cpu_set_t allowed;
 
-	pthread_mutex_lock(&s->lock);
+	LOCKED(&s->lock);
 	if (s->placed) {
 		memcpy(&allowed, s->allowed, sizeof(allowed));
 		pthread_setaffinity_np(s->thread, sizeof(allowed), &allowed);
 	}
 	s->placed = false;
-	pthread_mutex_unlock(&s->lock);
 }
 
 static void *begin(void *ctx)

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/lock.h"
 #include "base/vec.h"
 #include "base/wipe.h"
 #include "remote/auth-token-i.h"
@@ -130,7 +131,7 @@ int auth_meet(const struct auth_place *p, struct http *http, const struct http_a
 
 	if (!key)
 		return err_nomem(err);
-	pthread_mutex_lock(&known.lock);
+	LOCKED(&known.lock);
 	k = find_known(key);
 	/* Another connection may have been refused first and have found out meanwhile. */
 	if (!k || (used && strcmp(k->authorization, used) == 0)) {
@@ -138,6 +139,5 @@ int auth_meet(const struct auth_place *p, struct http *http, const struct http_a
 		if (r == 0 && remember(key, TAKE_PTR(authorization)) < 0)
 			r = err_nomem(err);
 	}
-	pthread_mutex_unlock(&known.lock);
 	return r;
 }

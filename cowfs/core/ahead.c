@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/lock.h"
+
 #define QUEUE 16 /* calls that may wait */
 
 struct wish {
@@ -64,7 +66,7 @@ void ahead_want(struct ahead *a, const struct object_ref *list, size_t n)
 	assert(n <= AHEAD_MAX);
 	if (n == 0)
 		return;
-	pthread_mutex_lock(&a->lock);
+	LOCKED(&a->lock);
 	if (a->n == QUEUE) {
 		a->first = (a->first + 1) % QUEUE;
 		a->n--;
@@ -74,7 +76,6 @@ void ahead_want(struct ahead *a, const struct object_ref *list, size_t n)
 	w->n = n;
 	if (a->n++ == 0)
 		pthread_cond_signal(&a->work);
-	pthread_mutex_unlock(&a->lock);
 }
 
 int ahead_new(struct cache *c, struct ahead **ret, struct err *err)

@@ -146,7 +146,7 @@ int layer_statfs(struct layer *l, struct statvfs *ret, struct err *err)
 
 void layer_usage(struct layer *l, struct layer_usage *ret)
 {
-	pthread_mutex_lock(&l->lock);
+	LOCKED(&l->lock);
 	*ret = (struct layer_usage){
 		.quota = l->record.quota,
 		.used = l->grown > 0 ? (uint64_t)l->grown : 0,
@@ -158,5 +158,4 @@ void layer_usage(struct layer *l, struct layer_usage *ret)
 		.switches = l->switches,
 		.changed = l->marked,
 	};
-	pthread_mutex_unlock(&l->lock);
 }

@@ -10,9 +10,8 @@
 
 void layers_wake(struct layers *ls)
 {
-	pthread_mutex_lock(&ls->lock);
+	LOCKED(&ls->lock);
 	pthread_cond_signal(&ls->work);
-	pthread_mutex_unlock(&ls->lock);
 }
 
 void layers_wait(struct layers *ls, pthread_cond_t *cond, int64_t ms)
@@ -289,7 +288,7 @@ int layers_wait_room(struct layers *ls, struct layer *l)
 	int r = 0;
 
 	ls->room_waits++;
-	pthread_mutex_lock(&ls->lock);
+	LOCKED(&ls->lock);
 	seen = ls->persists;
 	until = ls->rounds + 2;
 	ls->wanted++;
@@ -306,6 +305,5 @@ int layers_wait_room(struct layers *ls, struct layer *l)
 	ls->wanted--;
 	if (r < 0)
 		ls->hopeless_at = ls->persists;
-	pthread_mutex_unlock(&ls->lock);
 	return r;
 }

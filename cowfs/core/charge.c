@@ -96,7 +96,6 @@ void charge_learn_xattrs(struct layer *l, struct node *n)
 
 void layer_set_nodes_ceiling(struct layer *l, uint64_t ceiling)
 {
-	pthread_mutex_lock(&l->lock);
+	LOCKED(&l->lock);
 	l->nodes_ceiling = ceiling;
-	pthread_mutex_unlock(&l->lock);
 }

@@ -145,13 +145,12 @@ static void *run_apart(void *arg)
 	struct layers *ls = l->all;
 
 	sys_lower_priority();
-	pthread_mutex_lock(&ls->lock);
+	LOCKED(&ls->lock);
 	commit_held(ls, l);
 	l->apart = false;
 	l->committers--;
 	ls->apart--;
 	pthread_cond_broadcast(&ls->changed);
-	pthread_mutex_unlock(&ls->lock);
 	return NULL;
 }
 
@@ -283,7 +282,7 @@ void *committer_run(void *arg)
 	int64_t wait, later;
 
 	sys_lower_priority();
-	pthread_mutex_lock(&ls->lock);
+	LOCKED(&ls->lock);
 	while (!ls->stop) {
 		if (ls->closed)
 			free_closed(ls);
@@ -314,6 +313,5 @@ void *committer_run(void *arg)
 		else
 			commit(ls, l);
 	}
-	pthread_mutex_unlock(&ls->lock);
 	return NULL;
 }

@@ -202,8 +202,7 @@ void halves_release(struct layer *l)
 
 void layer_set_witness(struct layer *l, layer_witness_fn fn, void *ctx)
 {
-	pthread_mutex_lock(&l->lock);
+	LOCKED(&l->lock);
 	l->witness = fn;
 	l->witness_ctx = ctx;
-	pthread_mutex_unlock(&l->lock);
 }

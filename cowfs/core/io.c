@@ -182,7 +182,7 @@ static int find_promise(struct layer *l, uint64_t id, uint64_t off, struct objec
 	struct node *n;
 	int r;
 
-	pthread_mutex_lock(&l->lock);
+	LOCKED(&l->lock);
 	r = node_get_file(l, id, &n);
 	if (r >= 0)
 		r = n->file.base.form == CONTENT_LAZY && !node_is_partly(n) &&
@@ -191,7 +191,6 @@ static int find_promise(struct layer *l, uint64_t id, uint64_t off, struct objec
 		*ret = n->file.base.id;
 		n->told = false; /* for its access time */
 	}
-	pthread_mutex_unlock(&l->lock);
 	return r > 0;
 }
 

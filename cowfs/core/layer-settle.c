@@ -89,7 +89,7 @@ int layer_settle(struct layer *l, struct settle *s, struct err *err)
 {
 	int r;
 
-	pthread_mutex_lock(&l->lock);
+	LOCKED(&l->lock);
 	layer_take_turn(l);
 	r = partly_keep(l, err);
 	if (r == -EIO)
@@ -101,6 +101,5 @@ int layer_settle(struct layer *l, struct settle *s, struct err *err)
 		l->switching = false;
 	}
 	layer_end_turn(l);
-	pthread_mutex_unlock(&l->lock);
 	return r < 0 ? err_wrap(err, r, "clone '%s'", layer_name(l)) : 0;
 }

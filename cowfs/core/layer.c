@@ -179,19 +179,17 @@ bool layer_hides_xattrs(const struct layer *l)
 
 void layer_set_quota(struct layer *l, uint64_t quota)
 {
-	pthread_mutex_lock(&l->lock);
+	LOCKED(&l->lock);
 	l->record.quota = quota;
 	sweep_bound(l);
 	node_mark(l, l->top); /* also if a persist is under way */
-	pthread_mutex_unlock(&l->lock);
 }
 
 void layer_set_expiry(struct layer *l, int64_t expires)
 {
-	pthread_mutex_lock(&l->lock);
+	LOCKED(&l->lock);
 	l->record.expires = expires;
 	node_mark(l, l->top); /* also if a persist is under way */
-	pthread_mutex_unlock(&l->lock);
 }
 
 int layer_growth(struct store *s, const struct object_id *from, const struct object_id *to,
@@ -208,23 +206,21 @@ int layer_growth(struct store *s, const struct object_id *from, const struct obj
 
 void layer_set_base(struct layer *l, const struct layer_base *to)
 {
-	pthread_mutex_lock(&l->lock);
+	LOCKED(&l->lock);
 	l->record.base = to->base;
 	l->record.start = to->start;
 	l->grown -= to->more.data;
 	l->meta -= to->more.meta;
 	node_mark(l, l->top); /* also if a persist is under way */
-	pthread_mutex_unlock(&l->lock);
 }
 
 void layer_leave_run(struct layer *l)
 {
-	pthread_mutex_lock(&l->lock);
+	LOCKED(&l->lock);
 	l->passing = false;
 	l->record.run = 0;
 	l->record.strict = 1; /* it is no throw-away any more */
 	node_mark(l, l->top); /* also if a persist is under way */
-	pthread_mutex_unlock(&l->lock);
 }
 
 void layer_set_passing(struct layer *l, bool passing)
@@ -234,8 +230,7 @@ void layer_set_passing(struct layer *l, bool passing)
 
 void layer_set_ceiling(struct layer *l, uint64_t ceiling)
 {
-	pthread_mutex_lock(&l->lock);
+	LOCKED(&l->lock);
 	l->ceiling = ceiling;
 	sweep_bound(l);
-	pthread_mutex_unlock(&l->lock);
 }

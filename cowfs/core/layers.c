@@ -115,13 +115,12 @@ static int list_add(struct layers *ls, struct layer *l)
 {
 	bool taken;
 
-	pthread_mutex_lock(&ls->lock);
+	LOCKED(&ls->lock);
 	taken = !layer_is_warm(l) && is_open(ls, layer_name(l));
 	if (!taken) {
 		l->next = ls->list;
 		ls->list = l;
 	}
-	pthread_mutex_unlock(&ls->lock);
 	return taken ? -EBUSY : 0;
 }
 

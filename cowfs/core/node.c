@@ -258,14 +258,13 @@ void layer_forget(struct layer *l, uint64_t id, uint64_t n)
 {
 	struct node *node;
 
-	pthread_mutex_lock(&l->lock);
+	LOCKED(&l->lock);
 	node = map_get(&l->nodes, &id);
 	if (node && node != l->top) {
 		node->refs -= n < node->refs ? n : node->refs;
 		if (node->refs == 0)
 			node_release(l, node);
 	}
-	pthread_mutex_unlock(&l->lock);
 }
 
 int layer_refer(struct layer *l, uint64_t id, struct layer_found *ret)

@@ -85,7 +85,7 @@ static int persist_in_turn(struct persist *p, struct layer_state *ret, struct er
 	struct layer *l = p->l;
 	int r = 0;
 
-	pthread_mutex_lock(&l->lock);
+	LOCKED(&l->lock);
 	layer_take_turn(l);
 	r = partly_keep(l, err);
 	/* What nobody will look at as a state may hold half a write. */
@@ -96,7 +96,6 @@ static int persist_in_turn(struct persist *p, struct layer_state *ret, struct er
 	if (r >= 0)
 		*ret = l->state;
 	layer_end_turn(l);
-	pthread_mutex_unlock(&l->lock);
 	return r < 0 ? err_wrap(err, r, "clone '%s'", layer_name(l)) : 0;
 }
 
@@ -144,10 +143,9 @@ static int harden(struct layer *l, uint64_t number, struct err *err)
 
 	if (r < 0)
 		return r;
-	pthread_mutex_lock(&l->lock);
+	LOCKED(&l->lock);
 	if (l->durable < number)
 		l->durable = number;
-	pthread_mutex_unlock(&l->lock);
 	return 0;
 }
 

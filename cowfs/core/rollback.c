@@ -453,7 +453,7 @@ int layer_rebase(struct layer *l, const struct layer_rebase *how, struct layer_c
 	struct naming nm = { .how = how };
 	int r;
 
-	pthread_mutex_lock(&l->lock);
+	LOCKED(&l->lock);
 	layer_take_turn(l);
 	r = partly_keep(l, err);
 	if (r >= 0) {
@@ -463,6 +463,5 @@ int layer_rebase(struct layer *l, const struct layer_rebase *how, struct layer_c
 		l->switching = false;
 	}
 	layer_end_turn(l);
-	pthread_mutex_unlock(&l->lock);
 	return r < 0 ? err_wrap(err, r, "clone '%s'", layer_name(l)) : 0;
 }

@@ -174,12 +174,11 @@ void sweep_await(struct layer *l)
 	if (!sweep_is_owed(l))
 		return;
 	until = layers_clock() + ls->options.sweep_ms;
-	pthread_mutex_lock(&ls->lock);
+	LOCKED(&ls->lock);
 	seen = ls->sweeps;
 	ls->sweep_wanted = true;
 	while (ls->sweeps == seen && !ls->stop && (left = until - layers_clock()) > 0) {
 		pthread_cond_signal(&ls->work);
 		layers_wait(ls, &ls->changed, left);
 	}
-	pthread_mutex_unlock(&ls->lock);
 }

@@ -63,7 +63,7 @@ int traffic_each(struct layers *ls, traffic_fn fn, void *ctx)
 	int r = 0;
 
 	/* A layer leaves the list, and a warm one gets its name, under this lock. */
-	pthread_mutex_lock(&ls->lock);
+	LOCKED(&ls->lock);
 	for (const struct layer *l = ls->list; l && r >= 0; l = l->next) {
 		const struct traffic t = {
 			.requests = get(&l->traffic.requests),
@@ -76,6 +76,5 @@ int traffic_each(struct layers *ls, traffic_fn fn, void *ctx)
 		if (!layer_is_warm(l))
 			r = fn(layer_name(l), &t, ctx);
 	}
-	pthread_mutex_unlock(&ls->lock);
 	return r < 0 ? r : 0;
 }

@@ -128,14 +128,10 @@ static int know(struct mount *m, uint64_t node)
 
 int mount_know(struct mount *m, uint64_t node)
 {
-	int r;
-
 	if (!m->counts)
 		return 0;
-	pthread_mutex_lock(&m->lock);
-	r = know(m, node);
-	pthread_mutex_unlock(&m->lock);
-	return r;
+	LOCKED(&m->lock);
+	return know(m, node);
 }
 
 void mount_forget(struct mount *m, uint64_t node, uint64_t n)

@@ -100,11 +100,10 @@ int mount_echo_begin(struct mount *m, const struct layer_replaced *list, size_t 
 	memcpy(e->token, MOUNT_ECHO_PREFIX, strlen(MOUNT_ECHO_PREFIX));
 	hex_encode(secret, sizeof(secret), e->token + strlen(MOUNT_ECHO_PREFIX));
 	memcpy(token, e->token, MOUNT_ECHO_SIZE);
-	pthread_mutex_lock(&m->lock);
+	LOCKED(&m->lock);
 	e->next = m->echoes;
 	m->echoes = TAKE_PTR(e);
 	atomic_fetch_add(&m->n_echoes, 1);
-	pthread_mutex_unlock(&m->lock);
 	return 0;
 }
 
@@ -160,14 +159,10 @@ static struct echo_name *name_in(struct echo *e, uint64_t dir, const char *name)
 
 bool echo_is_from(struct mount *m, uint32_t thread)
 {
-	bool is;
-
 	if (is_idle(m))
 		return false;
-	pthread_mutex_lock(&m->lock);
-	is = echo_of(m, thread) != NULL;
-	pthread_mutex_unlock(&m->lock);
-	return is;
+	LOCKED(&m->lock);
+	return echo_of(m, thread) != NULL;
 }
 
 bool echo_awaits(struct mount *m, uint64_t dir, const char *name)
@@ -176,13 +171,12 @@ bool echo_awaits(struct mount *m, uint64_t dir, const char *name)
 
 	if (is_idle(m))
 		return false;
-	pthread_mutex_lock(&m->lock);
+	LOCKED(&m->lock);
 	for (struct echo *e = m->echoes; e != NULL && !awaits; e = e->next) {
 		const struct echo_name *n = name_in(e, dir, name);
 
 		awaits = n != NULL && n->step != STEP_OVER;
 	}
-	pthread_mutex_unlock(&m->lock);
 	return awaits;
 }
 
@@ -193,12 +187,11 @@ static struct echo_name look(struct mount *m, uint32_t thread, uint64_t dir, con
 	const struct echo_name *found;
 	struct echo *e;
 
-	pthread_mutex_lock(&m->lock);
+	LOCKED(&m->lock);
 	e = echo_of(m, thread);
 	found = e != NULL ? name_in(e, dir, name) : NULL;
 	if (found != NULL)
 		ret = *found;
-	pthread_mutex_unlock(&m->lock);
 	return ret;
 }
 
@@ -208,14 +201,13 @@ static void go_on(struct mount *m, uint32_t thread, uint64_t dir, const char *na
 	struct echo_name *found;
 	struct echo *e;
 
-	pthread_mutex_lock(&m->lock);
+	LOCKED(&m->lock);
 	e = echo_of(m, thread);
 	found = e != NULL ? name_in(e, dir, name) : NULL;
 	if (found != NULL) {
 		found->step = step;
 		found->shown = shown;
 	}
-	pthread_mutex_unlock(&m->lock);
 }
 
 /* The echoing thread's first request, for a name that only it knows. */
@@ -225,12 +217,11 @@ static bool is_greeting(struct mount *m, uint32_t thread, const char *name)
 
 	if (thread == 0 || strncmp(name, MOUNT_ECHO_PREFIX, strlen(MOUNT_ECHO_PREFIX)) != 0)
 		return false;
-	pthread_mutex_lock(&m->lock);
+	LOCKED(&m->lock);
 	for (e = m->echoes; e != NULL && strcmp(e->token, name) != 0; e = e->next)
 		continue;
 	if (e != NULL)
 		e->thread = thread;
-	pthread_mutex_unlock(&m->lock);
 	return e != NULL;
 }
 

@@ -23,7 +23,7 @@ static struct mate_news *next_news(struct mates *a)
 {
 	struct mate_news *news;
 
-	pthread_mutex_lock(&a->lock);
+	LOCKED(&a->lock);
 	a->telling = false;
 	pthread_cond_broadcast(&a->change);
 	while (a->first == NULL && !a->ending)
@@ -35,7 +35,6 @@ static struct mate_news *next_news(struct mates *a)
 		a->n--;
 		a->telling = true;
 	}
-	pthread_mutex_unlock(&a->lock);
 	return news;
 }
 
@@ -71,7 +70,7 @@ static void push(struct mates *a, uint64_t node, const char *name)
 	}
 	*news = (struct mate_news){ .node = node };
 	memcpy(news->name, name, strlen(name) + 1);
-	pthread_mutex_lock(&a->lock);
+	LOCKED(&a->lock);
 	/* Bounded by time: the thread may wait for a request that waits for this very reader. */
 	if (a->n >= NEWS_MAX)
 		IGNORE_RESULT(thread_cond_wait_until(&a->change, &a->lock, thread_now() + SLOW_NS),
@@ -84,7 +83,6 @@ static void push(struct mates *a, uint64_t node, const char *name)
 		a->n++;
 		pthread_cond_broadcast(&a->change);
 	}
-	pthread_mutex_unlock(&a->lock);
 }
 
 static void drain(struct mates *a)

@@ -7,9 +7,9 @@
 #pragma once
 
 #include <limits.h>
-#include <pthread.h>
 #include <stdatomic.h>
 
+#include "base/lock.h"
 #include "base/map.h"
 #include "base/strlist.h"
 #include "cowfs/fuse/mount.h"

@@ -97,11 +97,10 @@ int ops_announce_node(fuse_req_t req, fuse_ino_t dir, const char *value, size_t 
 		return -EINVAL;
 	if (!may_be_shown(dev))
 		return -EPERM;
-	pthread_mutex_lock(&m->lock);
+	LOCKED(&m->lock);
 	m->node_dir = dir;
 	m->node_dev = (uint32_t)dev;
 	strcpy(m->node_name, name + 1); // NOLINT: its length is checked
-	pthread_mutex_unlock(&m->lock);
 	return 0;
 }
 
@@ -113,12 +112,11 @@ static dev_t take_node(fuse_req_t req, fuse_ino_t dir, const char *name)
 
 	if (!m->adopted)
 		return 0;
-	pthread_mutex_lock(&m->lock);
+	LOCKED(&m->lock);
 	if (m->node_dir == dir && strcmp(m->node_name, name) == 0) {
 		dev = m->node_dev;
 		m->node_name[0] = '\0';
 	}
-	pthread_mutex_unlock(&m->lock);
 	return makedev(dev >> 8, dev & 0xff);
 }
 

@@ -18,12 +18,11 @@ void paces_done(struct paces *all)
 void pace_join(struct paces *all, struct pace *p, const void *clone, _Atomic uint64_t *aside)
 {
 	*p = (struct pace){ .all = all, .clone = clone, .aside = aside };
-	pthread_mutex_lock(&all->lock);
+	LOCKED(&all->lock);
 	p->next = all->first;
 	if (p->next != NULL)
 		p->next->before = p;
 	all->first = p;
-	pthread_mutex_unlock(&all->lock);
 }
 
 void pace_leave(struct pace *p)
@@ -65,10 +64,9 @@ static unsigned count_used(struct paces *all, uint64_t now)
 {
 	unsigned n = 0;
 
-	pthread_mutex_lock(&all->lock);
+	LOCKED(&all->lock);
 	for (const struct pace *p = all->first; p != NULL; p = p->next)
 		n += is_used(p, now) && stands_for_clone(p, now);
-	pthread_mutex_unlock(&all->lock);
 	return n;
 }
 

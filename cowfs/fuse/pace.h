@@ -10,10 +10,11 @@
  */
 #pragma once
 
-#include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
+
+#include "base/lock.h"
 
 /* A clone is in use for so long after requests of some weight: a compiler asks for nothing while it computes. */
 #define PACE_USED_NS 10000000000ull

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <stdbool.h>
 
+#include "base/lock.h"
 #include "base/sys.h"
 #include "cowfs/fuse/platform.h"
 #include "cowfs/fuse/thread.h"
@@ -335,10 +336,9 @@ void pool_add(struct pool_member *m, enum pool_lane lane, struct job *j)
 {
 	struct pool *p = m->pool;
 
-	pthread_mutex_lock(&p->lock);
+	LOCKED(&p->lock);
 	assert(!p->ending);
 	push_job(&p->lanes[lane], m, &m->shares[lane], j);
 	add_workers(p);
 	call_idle(p);
-	pthread_mutex_unlock(&p->lock);
 }

@@ -211,12 +211,11 @@ static void *reader_main(void *arg)
 	while (!atomic_load_explicit(&m->stop, memory_order_relaxed) && read_one(&rd))
 		continue;
 	spin_end(&rd);
-	pthread_mutex_lock(&m->lock);
+	LOCKED(&m->lock);
 	if (!atomic_load(&m->stop))
 		atomic_store(&m->ended, true);
 	m->reader_gone = true;
 	pthread_cond_broadcast(&m->quiet);
-	pthread_mutex_unlock(&m->lock);
 	return NULL;
 }
 

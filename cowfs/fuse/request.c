@@ -41,11 +41,10 @@ static void handle(struct request *rq)
 
 static void add_flight(struct mount *m, struct flight *f)
 {
-	pthread_mutex_lock(&m->lock);
+	LOCKED(&m->lock);
 	f->before = m->last;
 	*(m->last != NULL ? &m->last->after : &m->first) = f;
 	m->last = f;
-	pthread_mutex_unlock(&m->lock);
 }
 
 static void drop_flight(struct mount *m, struct flight *f)
@@ -137,12 +136,11 @@ static enum seen see_flight(struct mount *m, uint32_t writer, uint64_t node, uin
 {
 	enum seen seen = SEEN_NOTHING;
 
-	pthread_mutex_lock(&m->lock);
+	LOCKED(&m->lock);
 	for (const struct flight *f = m->first; f != NULL && seen == SEEN_NOTHING; f = f->after)
 		if (wire_thread(f->bytes) == writer)
 			seen = may_be_within(f->bytes, node, off) ? SEEN_WITHIN : SEEN_ELSEWHERE;
 	*landings = m->landings;
-	pthread_mutex_unlock(&m->lock);
 	return seen;
 }
 
@@ -196,9 +194,8 @@ uint64_t request_stalled(struct mount *m, uint64_t now)
 {
 	uint64_t since = now;
 
-	pthread_mutex_lock(&m->lock);
+	LOCKED(&m->lock);
 	if (m->first != NULL)
 		since = m->first->begun > m->landed ? m->first->begun : m->landed;
-	pthread_mutex_unlock(&m->lock);
 	return now > since ? now - since : 0;
 }

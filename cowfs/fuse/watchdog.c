@@ -49,7 +49,7 @@ static void *watchdog_main(void *arg)
 	struct watchdog *w = arg;
 	const uint64_t step = w->limit / 4;
 
-	pthread_mutex_lock(&w->lock);
+	LOCKED(&w->lock);
 	while (!w->ending) {
 		const uint64_t next = thread_now() + step;
 		uint64_t now;
@@ -65,7 +65,6 @@ static void *watchdog_main(void *arg)
 		if (now - next < step)
 			abort_hung_mounts(w, now);
 	}
-	pthread_mutex_unlock(&w->lock);
 	return NULL;
 }
 
@@ -106,24 +105,22 @@ void watchdog_free(struct watchdog *w)
 
 void watchdog_add(struct watchdog *w, struct mount *m)
 {
-	pthread_mutex_lock(&w->lock);
+	LOCKED(&w->lock);
 	m->watched = (struct watched){ .after = w->first };
 	if (w->first == NULL)
 		pthread_cond_signal(&w->change);
 	else
 		w->first->watched.before = m;
 	w->first = m;
-	pthread_mutex_unlock(&w->lock);
 }
 
 void watchdog_remove(struct watchdog *w, struct mount *m)
 {
-	pthread_mutex_lock(&w->lock);
+	LOCKED(&w->lock);
 	if (m->watched.before != NULL)
 		m->watched.before->watched.after = m->watched.after;
 	else
 		w->first = m->watched.after;
 	if (m->watched.after != NULL)
 		m->watched.after->watched.before = m->watched.before;
-	pthread_mutex_unlock(&w->lock);
 }

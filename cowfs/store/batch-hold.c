@@ -61,10 +61,9 @@ int batch_touch_found(struct batch *b, struct row row, uint64_t gcs_ended)
 	struct store *s = b->store;
 	int r = 0;
 
-	pthread_mutex_lock(&s->lock);
+	LOCKED(&s->lock);
 	if (s->gcs_ended == gcs_ended && (!s->marks || marks_keep(s->marks, row)))
 		r = touch(b, row) < 0 ? -ENOMEM : 1;
-	pthread_mutex_unlock(&s->lock);
 	return r;
 }
 
@@ -83,12 +82,11 @@ int batch_take_pending(struct batch *b, const struct object_ref *key, struct pen
 	struct store *s = b->store;
 	int r = 0;
 
-	pthread_mutex_lock(&s->lock);
+	LOCKED(&s->lock);
 	*ret_gcs_ended = s->gcs_ended;
 	*ret = map_get(&s->pending, key);
 	if (*ret)
 		r = hold_and_ref(b, *ret) < 0 ? -ENOMEM : 1;
-	pthread_mutex_unlock(&s->lock);
 	return r;
 }
 
@@ -105,7 +103,7 @@ int batch_make_pending(struct batch *b, const struct object_ref *key, const stru
 	*p = (struct pending_object){ .what = *key, .len = packed->len };
 	memcpy(p->packed, packed->data, p->len);
 
-	pthread_mutex_lock(&s->lock);
+	LOCKED(&s->lock);
 	r = map_add(&s->pending, &p->what, p, &there);
 	if (r == 1) {
 		*ret = there;
@@ -118,7 +116,6 @@ int batch_make_pending(struct batch *b, const struct object_ref *key, const stru
 		TAKE_PTR(p);
 		r = 1;
 	}
-	pthread_mutex_unlock(&s->lock);
 	return r;
 }
 
@@ -127,7 +124,7 @@ void batch_settle(struct batch *b, struct pending_object **stored, const struct 
 	struct store *s = b->store;
 	size_t kept = 0;
 
-	pthread_mutex_lock(&s->lock);
+	LOCKED(&s->lock);
 	for (size_t i = 0; i < n; i++) {
 		map_remove(&s->pending, &stored[i]->what);
 		stored[i]->stored = rows[i];
@@ -149,5 +146,4 @@ void batch_settle(struct batch *b, struct pending_object **stored, const struct 
 		b->held[kept++] = p;
 	}
 	b->n_held = kept;
-	pthread_mutex_unlock(&s->lock);
 }

@@ -29,7 +29,7 @@ static int writing_collect(struct batch *b, enum table t, uint64_t most, struct 
 	struct store *s = b->store;
 	int r = 0;
 
-	pthread_mutex_lock(&s->lock);
+	LOCKED(&s->lock);
 	w->list = reallocarray(NULL, b->n_held + 1, sizeof(*w->list));
 	w->rows = reallocarray(NULL, b->n_held + 1, sizeof(*w->rows));
 	if (!w->list || !w->rows)
@@ -39,7 +39,6 @@ static int writing_collect(struct batch *b, enum table t, uint64_t most, struct 
 			w->list[w->n++] = b->held[i];
 			w->bytes += b->held[i]->len;
 		}
-	pthread_mutex_unlock(&s->lock);
 	return r < 0 ? err_nomem(err) : 0;
 }
 
@@ -141,12 +140,8 @@ static int write_collected(struct batch *b, struct writing *w, struct err *err)
 
 static size_t pending_bytes(struct batch *b, enum table t)
 {
-	size_t n;
-
-	pthread_mutex_lock(&b->store->lock);
-	n = b->pending_bytes[t];
-	pthread_mutex_unlock(&b->store->lock);
-	return n;
+	LOCKED(&b->store->lock);
+	return b->pending_bytes[t];
 }
 
 /* Commits that came before this piece have their turn first. */

@@ -119,9 +119,8 @@ static int compare_pending(struct reader *rd, struct pending_object *p, const vo
 
 	r = object_unpack(rd->codec, p->packed, p->len, OBJECT_SIZE_MAX, &rd->raw, err);
 	r = r < 0 ? r : object_compare(&s->key, &p->what, &rd->raw, data, len, err);
-	pthread_mutex_lock(&s->lock);
+	LOCKED(&s->lock);
 	pending_object_unref(s, p);
-	pthread_mutex_unlock(&s->lock);
 	return r;
 }
 

@@ -180,7 +180,7 @@ static bool evict_one(struct shard *sh, enum pool pool, bool spare)
 	struct link *queue = &sh->queue[pool];
 	AUTO_FREE struct object *gone = NULL;
 
-	pthread_mutex_lock(&sh->lock);
+	LOCKED(&sh->lock);
 	while (!gone && queue->prev != queue) {
 		struct object *o = object_of(queue->prev);
 		unsigned word =
@@ -197,7 +197,6 @@ static bool evict_one(struct shard *sh, enum pool pool, bool spare)
 		table_remove(sh, o);
 		gone = o;
 	}
-	pthread_mutex_unlock(&sh->lock);
 	return gone != NULL;
 }
 
@@ -328,12 +327,11 @@ static void unref_and_queue(struct object *o)
 {
 	struct shard *sh = shard_of(o->cache, &o->pub.what.id);
 
-	pthread_mutex_lock(&sh->lock);
+	LOCKED(&sh->lock);
 	if (atomic_fetch_sub_explicit(&o->word, ONE_REF, memory_order_acq_rel) < 2 * ONE_REF) {
 		atomic_fetch_or_explicit(&o->word, QUEUED, memory_order_relaxed);
 		queue_add(sh, o);
 	}
-	pthread_mutex_unlock(&sh->lock);
 }
 
 void cached_unref(const struct cached *pub)
@@ -368,25 +366,21 @@ const struct cached *cache_find(struct cache *c, enum object_kind kind, const st
 	struct shard *sh = shard_of(c, id);
 	struct object *o;
 
-	pthread_mutex_lock(&sh->lock);
+	LOCKED(&sh->lock);
 	o = table_find(sh, kind, id);
 	if (o) {
 		ref_object(o);
 		sh->found++;
 	}
-	pthread_mutex_unlock(&sh->lock);
 	return o ? &o->pub : NULL;
 }
 
 bool cache_has(struct cache *c, enum object_kind kind, const struct object_id *id)
 {
 	struct shard *sh = shard_of(c, id);
-	bool has;
 
-	pthread_mutex_lock(&sh->lock);
-	has = table_find(sh, kind, id) != NULL;
-	pthread_mutex_unlock(&sh->lock);
-	return has;
+	LOCKED(&sh->lock);
+	return table_find(sh, kind, id) != NULL;
 }
 
 /* With one reference, and entered nowhere yet; NULL without memory. */

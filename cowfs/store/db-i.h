@@ -3,11 +3,11 @@
  */
 #pragma once
 
-#include <pthread.h>
 #include <stdatomic.h>
 
 #include <sqlite3.h>
 
+#include "base/lock.h"
 #include "cowfs/store/db.h"
 
 #define DB_BUSY_MS     5000 /* a reader recovering the log may hold it for a moment */

@@ -24,7 +24,7 @@ int db_sync_log(struct db *db, struct err *err)
 	if (!log && db->log_pages == 0)
 		return 0;
 	db->log_synced = true;
-	pthread_mutex_lock(&db->syncs);
+	LOCKED(&db->syncs);
 	errno = 0;
 	if (db->lost || !log || log->pMethods->xSync(log, SQLITE_SYNC_NORMAL) != SQLITE_OK) {
 		if (errno == 0)
@@ -32,7 +32,6 @@ int db_sync_log(struct db *db, struct err *err)
 		db->lost = true;
 		r = err_sys(err, "syncing the log of '%s'", db->path);
 	}
-	pthread_mutex_unlock(&db->syncs);
 	return r;
 }
 

@@ -91,10 +91,9 @@ void reader_give(struct reader *rd)
 	if (!rd)
 		return;
 	s = rd->store;
-	pthread_mutex_lock(&s->pool_lock);
+	LOCKED(&s->pool_lock);
 	rd->next = s->idle;
 	s->idle = rd;
-	pthread_mutex_unlock(&s->pool_lock);
 }
 
 static const char find_object_sql[] = "SELECT seq FROM object WHERE id = ?1 AND kind = ?2";

@@ -269,14 +269,13 @@ int store_sync_aside(struct store *s, enum table t, struct err *err)
 	const uint64_t number = s->commits[t];
 	int r = 0;
 
-	pthread_mutex_lock(&s->sync_lock);
+	LOCKED(&s->sync_lock);
 	while (r >= 0 && s->synced[t] < number) {
 		if (s->syncing[t])
 			pthread_cond_wait(&s->sync_ended, &s->sync_lock);
 		else
 			r = sync_for_all(s, t, err);
 	}
-	pthread_mutex_unlock(&s->sync_lock);
 	return r;
 }
 

@@ -498,9 +498,8 @@ void store_tidy(struct store *s)
 {
 	if (store_log_bytes(s) <= STORE_LOG_QUIET)
 		return;
-	pthread_mutex_lock(&s->write_lock);
+	LOCKED(&s->write_lock);
 	relieve(s, STORE_LOG_QUIET);
-	pthread_mutex_unlock(&s->write_lock);
 }
 
 uint64_t store_log_bytes(struct store *s)

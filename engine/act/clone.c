@@ -461,10 +461,9 @@ static int find_project(struct making *m, struct err *err)
 
 static void expect_expiry(struct host *h, int64_t when)
 {
-	pthread_mutex_lock(&h->lock);
+	LOCKED(&h->lock);
 	if (when != 0 && when < h->next_expiry)
 		h->next_expiry = when;
-	pthread_mutex_unlock(&h->lock);
 }
 
 /* The end of a lazy capture may have settled the snapshot since it was found. */

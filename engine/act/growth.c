@@ -60,13 +60,12 @@ static void add(struct host *h, const struct engine_growth_row *row)
 	static bool told;
 	struct err err = { 0 };
 
-	pthread_mutex_lock(&lock);
+	LOCKED(&lock);
 	if (growth_add(h->dir, row, &err) < 0) {
 		if (!told)
 			log_warn("%s, continuing", err.msg);
 		told = true;
 	}
-	pthread_mutex_unlock(&lock);
 }
 
 static bool look(struct host *h, struct engine_growth_row *ret)

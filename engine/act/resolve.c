@@ -102,12 +102,8 @@ static int remember(struct store *s, const struct clone *clone, const char *aske
 int resolve_remember(struct task *task, const struct clone *clone, const char *asked,
 		     struct err *err)
 {
-	int r;
-
-	pthread_mutex_lock(&deciding);
-	r = remember(task->engine.store, clone, asked, err);
-	pthread_mutex_unlock(&deciding);
-	return r;
+	LOCKED(&deciding);
+	return remember(task->engine.store, clone, asked, err);
 }
 
 static int drop_used(struct store *s, const struct clone *clone, const struct resolve_set *used,
@@ -239,8 +235,7 @@ int resolve_do(struct task *task, const struct engine_resolve_options *options, 
 	r = clone_meant(&task->engine, s, options->clone, "settled", &clone, err);
 	if (r < 0)
 		return r;
-	pthread_mutex_lock(&deciding);
+	LOCKED(&deciding);
 	r = decide(task, &clone, options, err);
-	pthread_mutex_unlock(&deciding);
 	return r;
 }

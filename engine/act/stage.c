@@ -62,22 +62,20 @@ static void set_terms(struct host *h, const char *name, struct layer *l)
 
 static void link_staged(struct staged *s)
 {
-	pthread_mutex_lock(&s->host->lock);
+	LOCKED(&s->host->lock);
 	s->next = s->host->staged;
 	s->host->staged = s;
-	pthread_mutex_unlock(&s->host->lock);
 }
 
 static void unlink_staged(struct staged *s)
 {
 	struct staged **at = &s->host->staged;
 
-	pthread_mutex_lock(&s->host->lock);
+	LOCKED(&s->host->lock);
 	while (*at && *at != s)
 		at = &(*at)->next;
 	if (*at)
 		*at = s->next;
-	pthread_mutex_unlock(&s->host->lock);
 }
 
 /* The total that a limit on growth allows. */

@@ -62,10 +62,9 @@ static bool is_awaited(struct host *h, const struct catalog_id *captured)
 {
 	bool found = false;
 
-	pthread_mutex_lock(&h->lock);
+	LOCKED(&h->lock);
 	for (const struct awaited *a = h->awaited; a && !found; a = a->next)
 		found = catalog_id_same(&a->captured, captured);
-	pthread_mutex_unlock(&h->lock);
 	return found;
 }
 

@@ -365,9 +365,8 @@ static int64_t next_look(struct daemon *d)
 	const int64_t now = engine_now(), tick = now + (int64_t)TICK_MS * 1000000;
 	int64_t due;
 
-	pthread_mutex_lock(&d->host->lock);
+	LOCKED(&d->host->lock);
 	due = d->host->next_expiry;
-	pthread_mutex_unlock(&d->host->lock);
 	return due < tick ? (due > now ? due : now) : tick;
 }
 

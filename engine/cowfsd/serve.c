@@ -95,24 +95,22 @@ static int act_begin(struct server *s)
 {
 	int r = 0;
 
-	pthread_mutex_lock(&s->lock);
+	LOCKED(&s->lock);
 	while (s->state == SERVE_CLOSING)
 		pthread_cond_wait(&s->changed, &s->lock);
 	if (s->state == SERVE_ENDED)
 		r = -ESHUTDOWN;
 	else
 		s->n_acts++;
-	pthread_mutex_unlock(&s->lock);
 	return r;
 }
 
 static void act_end(struct server *s)
 {
-	pthread_mutex_lock(&s->lock);
+	LOCKED(&s->lock);
 	s->n_acts--;
 	touch(s);
 	pthread_cond_broadcast(&s->changed);
-	pthread_mutex_unlock(&s->lock);
 }
 
 static void server_wake(struct server *s)
@@ -181,52 +179,38 @@ bool server_end_idle(struct server *s)
 
 bool server_has_ended(struct server *s)
 {
-	bool ended;
-
-	pthread_mutex_lock(&s->lock);
-	ended = s->state == SERVE_ENDED;
-	pthread_mutex_unlock(&s->lock);
-	return ended;
+	LOCKED(&s->lock);
+	return s->state == SERVE_ENDED;
 }
 
 uint64_t server_idle_ms(struct server *s)
 {
 	const size_t mounted = live_count(s->host) + promises_open(s->host->promises, NULL);
-	uint64_t ms;
 
-	pthread_mutex_lock(&s->lock);
+	LOCKED(&s->lock);
 	if (s->n_connections > 0 || mounted > 0)
 		touch(s);
-	ms = engine_clock_ms() - s->last_used;
-	pthread_mutex_unlock(&s->lock);
-	return ms;
+	return engine_clock_ms() - s->last_used;
 }
 
 bool server_is_busy(struct server *s)
 {
-	bool busy;
-
-	pthread_mutex_lock(&s->lock);
-	busy = s->n_acts > 0;
-	pthread_mutex_unlock(&s->lock);
-	return busy;
+	LOCKED(&s->lock);
+	return s->n_acts > 0;
 }
 
 bool server_drain(struct server *s, unsigned ms)
 {
 	const uint64_t until = engine_clock_ms() + ms;
 	uint64_t now;
-	bool empty;
 
-	pthread_mutex_lock(&s->lock);
+	LOCKED(&s->lock);
 	/* Idle connections end; those at work can still answer. */
 	for (struct connection *c = s->connections; c; c = c->next)
 		shutdown(c->control.fd, SHUT_RD);
 	while (s->n_connections > 0 && (now = engine_clock_ms()) < until)
 		sys_cond_wait_ms(&s->changed, &s->lock, until - now);
-	empty = s->n_connections == 0;
-	pthread_mutex_unlock(&s->lock);
-	return empty;
+	return s->n_connections == 0;
 }
 
 /* --- answering -------------------------------------------------------------------------- */
@@ -294,9 +278,8 @@ static int may_read(void *ctx, const char *dir, struct err *err)
 
 void server_set_notice(struct server *s, const char *text)
 {
-	pthread_mutex_lock(&s->lock);
+	LOCKED(&s->lock);
 	snprintf(s->notice, sizeof(s->notice), "%s", text);
-	pthread_mutex_unlock(&s->lock);
 }
 
 static void send_notice(struct connection *c)

@@ -7,9 +7,9 @@
  */
 #pragma once
 
-#include <pthread.h>
 #include <stdbool.h>
 
+#include "base/lock.h"
 #include "base/map.h"
 #include "cowfs/core/layers.h"
 #include "cowfs/fuse/mount.h"

@@ -18,12 +18,8 @@ static int serve_locked(struct host *h, struct err *err)
 
 int host_serve(struct host *h, struct err *err)
 {
-	int r;
-
-	pthread_mutex_lock(&h->lock);
-	r = serve_locked(h, err);
-	pthread_mutex_unlock(&h->lock);
-	return r;
+	LOCKED(&h->lock);
+	return serve_locked(h, err);
 }
 
 bool host_for_others(void)

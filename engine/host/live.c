@@ -30,21 +30,16 @@ DEFINE_CLEANUP(struct live *, live_free)
 
 struct live *live_find(struct host *h, const char *name)
 {
-	struct live *l;
-
-	pthread_mutex_lock(&h->lock);
-	l = map_get(&h->live, name);
-	pthread_mutex_unlock(&h->lock);
-	return l;
+	LOCKED(&h->lock);
+	return map_get(&h->live, name);
 }
 
 size_t live_count(struct host *h)
 {
 	size_t n;
 
-	pthread_mutex_lock(&h->lock);
+	LOCKED(&h->lock);
 	n = h->live.n;
-	pthread_mutex_unlock(&h->lock);
 	return n;
 }
 
@@ -333,10 +328,9 @@ static int live_names(struct host *h, struct strlist *ret, struct err *err)
 	size_t pos = 0;
 	int r = 0;
 
-	pthread_mutex_lock(&h->lock);
+	LOCKED(&h->lock);
 	while (r >= 0 && (l = map_next(&h->live, &pos)))
 		r = strlist_add(ret, l->name);
-	pthread_mutex_unlock(&h->lock);
 	return r < 0 ? err_nomem(err) : 0;
 }
 
@@ -448,10 +442,9 @@ int live_end_all(struct host *h, bool force, struct err *err)
 
 void live_removed(struct host *h, uint64_t bytes)
 {
-	pthread_mutex_lock(&h->lock);
+	LOCKED(&h->lock);
 	if (h->layers)
 		layers_removed(h->layers, bytes);
-	pthread_mutex_unlock(&h->lock);
 }
 
 void live_sweep(struct host *h)

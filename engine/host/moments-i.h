@@ -12,13 +12,13 @@
  */
 #pragma once
 
-#include <pthread.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #include "base/attr.h"
 #include "base/err.h"
+#include "base/lock.h"
 #include "cowfs/store/catalog.h"
 
 #define MOMENTS_MAX        64

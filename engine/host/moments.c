@@ -108,12 +108,9 @@ int moments_add(struct moments *m, const struct catalog_id *mounting, uint64_t s
 		const struct object_id *root, char ret_token[MOMENTS_TOKEN_SIZE], struct err *err)
 {
 	const struct moment one = { .mounting = *mounting, .switches = switches, .root = *root };
-	int r;
 
-	pthread_mutex_lock(&m->lock);
-	r = add(m, &one, ret_token, err);
-	pthread_mutex_unlock(&m->lock);
-	return r;
+	LOCKED(&m->lock);
+	return add(m, &one, ret_token, err);
 }
 
 static int find(struct moments *m, const struct catalog_id *mounting, uint64_t switches,
@@ -143,29 +140,23 @@ static int find(struct moments *m, const struct catalog_id *mounting, uint64_t s
 int moments_find(struct moments *m, const struct catalog_id *mounting, uint64_t switches,
 		 const char *token, struct object_id *ret, struct err *err)
 {
-	int r;
-
-	pthread_mutex_lock(&m->lock);
-	r = find(m, mounting, switches, token, ret, err);
-	pthread_mutex_unlock(&m->lock);
-	return r;
+	LOCKED(&m->lock);
+	return find(m, mounting, switches, token, ret, err);
 }
 
 void moments_forget(struct moments *m, const struct catalog_id *mounting)
 {
-	pthread_mutex_lock(&m->lock);
+	LOCKED(&m->lock);
 	for (size_t i = m->n; i-- > 0;)
 		if (!mounting || catalog_id_same(&m->list[i].mounting, mounting))
 			drop(m, i);
-	pthread_mutex_unlock(&m->lock);
 }
 
 void moments_expire(struct moments *m)
 {
 	const uint64_t now = engine_clock_ms();
 
-	pthread_mutex_lock(&m->lock);
+	LOCKED(&m->lock);
 	while (m->n > 0 && now - m->list[m->n - 1].used > MOMENTS_KEEP_MS)
 		drop(m, m->n - 1);
-	pthread_mutex_unlock(&m->lock);
 }

@@ -6,11 +6,11 @@
  */
 #pragma once
 
-#include <pthread.h>
-
 #include "engine/api/question.h"
 #include "engine/host/task-i.h"
 #include "engine/wire/wire-i.h"
+
+#include "base/lock.h"
 
 #define QUESTIONS_MAX 256 /* open at once, of all runs */
 

@@ -32,10 +32,9 @@ void questions_done(struct questions *q)
 
 void questions_close(struct questions *q)
 {
-	pthread_mutex_lock(&q->lock);
+	LOCKED(&q->lock);
 	q->closed = true;
 	pthread_cond_broadcast(&q->changed);
-	pthread_mutex_unlock(&q->lock);
 }
 
 static int open_question(struct questions *q, struct open_question *o, struct err *err)
@@ -43,7 +42,7 @@ static int open_question(struct questions *q, struct open_question *o, struct er
 	struct open_question **last = &q->list;
 	int r = 0;
 
-	pthread_mutex_lock(&q->lock);
+	LOCKED(&q->lock);
 	for (; *last; last = &(*last)->next)
 		if (strcmp((*last)->ask->id, o->ask->id) == 0)
 			r = -EEXIST;
@@ -53,7 +52,6 @@ static int open_question(struct questions *q, struct open_question *o, struct er
 		*last = o;
 		q->n++;
 	}
-	pthread_mutex_unlock(&q->lock);
 	return r < 0 ? err_set(err, r, "no further question can be asked") : 0;
 }
 
@@ -153,7 +151,7 @@ int questions_answer(struct questions *q, const struct question_answer *answer,
 	struct open_question *o;
 	int r;
 
-	pthread_mutex_lock(&q->lock);
+	LOCKED(&q->lock);
 	r = find_question(q, answer->id, &o, err);
 	if (r == 0 && copy_question(o, ret) < 0) {
 		engine_question_done(ret);
@@ -163,6 +161,5 @@ int questions_answer(struct questions *q, const struct question_answer *answer,
 		o->told = (struct question_told){ true, answer->allow, answer->remember };
 		pthread_cond_broadcast(&q->changed);
 	}
-	pthread_mutex_unlock(&q->lock);
 	return r;
 }

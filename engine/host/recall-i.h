@@ -8,9 +8,9 @@
  */
 #pragma once
 
-#include <pthread.h>
 #include <sys/stat.h>
 
+#include "base/lock.h"
 #include "snapshot/capture/signatures.h"
 
 #define RECALL_MAX ((size_t)4 << 20) /* bytes; some 30,000 names */

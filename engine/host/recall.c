@@ -30,10 +30,9 @@ struct signatures *recall_take(struct recall *r, const struct stat *file)
 {
 	struct signatures *known = NULL;
 
-	pthread_mutex_lock(&r->lock);
+	LOCKED(&r->lock);
 	if (r->known && same_file(&r->file, file))
 		known = TAKE_PTR(r->known);
-	pthread_mutex_unlock(&r->lock);
 	return known;
 }
 
@@ -43,9 +42,8 @@ void recall_give(struct recall *r, struct signatures *known, const struct stat *
 
 	if (!known || known->bytes.len > RECALL_MAX)
 		return;
-	pthread_mutex_lock(&r->lock);
+	LOCKED(&r->lock);
 	unwanted = r->known;
 	r->known = known;
 	r->file = *file;
-	pthread_mutex_unlock(&r->lock);
 }

@@ -7,12 +7,12 @@
  */
 #pragma once
 
-#include <pthread.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <sys/types.h>
 
 #include "base/attr.h"
+#include "base/lock.h"
 
 #define WALKERS_MAX 2
 

@@ -56,13 +56,12 @@ static void *wait_for_end(void *arg)
 	bool whole;
 
 	walker_await(one->pid);
-	pthread_mutex_lock(w->lock);
+	LOCKED(w->lock);
 	whole = walker_reap(one->pid);
 	place = one->place;
 	one->place = NULL;
 	w->ended(w->ctx, place, whole);
 	pthread_cond_broadcast(w->changed);
-	pthread_mutex_unlock(w->lock);
 	return NULL;
 }
 

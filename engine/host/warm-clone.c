@@ -295,7 +295,7 @@ static void *warm_clone_run(void *arg)
 {
 	struct warm_clone *s = arg;
 
-	pthread_mutex_lock(&s->lock);
+	LOCKED(&s->lock);
 	while (!s->ending) {
 		const bool second = walkers_count(&s->walkers) > 0;
 		const bool idle = !find_due(s, 0) && !is_short(s);
@@ -321,7 +321,6 @@ static void *warm_clone_run(void *arg)
 		pthread_cond_wait(&s->changed, &s->lock);
 	while (s->n > 0)
 		drop(s, &s->spares[s->n - 1]);
-	pthread_mutex_unlock(&s->lock);
 	return NULL;
 }
 
@@ -424,7 +423,7 @@ static void want(struct warm_clone *s, const struct snapshot *base, size_t count
 
 void warm_clone_follow(struct warm_clone *s, const struct snapshot *base, size_t made, size_t count)
 {
-	pthread_mutex_lock(&s->lock);
+	LOCKED(&s->lock);
 	habit_note(&s->habit, &base->project, made, engine_clock_ms());
 	if (!s->ending && !s->hopeless)
 		want(s, base, count);
@@ -432,30 +431,26 @@ void warm_clone_follow(struct warm_clone *s, const struct snapshot *base, size_t
 		s->takers.asked = true;
 	else if (count > 1)
 		note_taken(s);
-	pthread_mutex_unlock(&s->lock);
 }
 
 void warm_clone_renew(struct warm_clone *s, const struct snapshot *newest)
 {
-	pthread_mutex_lock(&s->lock);
+	LOCKED(&s->lock);
 	if (!s->ending && !s->hopeless && catalog_id_same(&s->wish.project, &newest->project))
 		want(s, newest, 1);
-	pthread_mutex_unlock(&s->lock);
 }
 
 void warm_clone_rest(struct warm_clone *s)
 {
-	pthread_mutex_lock(&s->lock);
+	LOCKED(&s->lock);
 	s->rests++;
 	end_walks(s, true);
-	pthread_mutex_unlock(&s->lock);
 }
 
 void warm_clone_rested(struct warm_clone *s)
 {
-	pthread_mutex_lock(&s->lock);
+	LOCKED(&s->lock);
 	s->rests--;
-	pthread_mutex_unlock(&s->lock);
 }
 
 /* How warm it is; of two that are as warm, the one in which nobody walks can be had at once. */
@@ -529,13 +524,12 @@ bool warm_clone_take(struct warm_clone *s, const struct object_id *root, struct 
 {
 	bool found;
 
-	pthread_mutex_lock(&s->lock);
+	LOCKED(&s->lock);
 	if (s->announced > 0 && object_id_equal(&s->root, root))
 		await_walk(s, root);
 	found = take_layer(s, root, ret_layer, ret_mount);
 	if (found)
 		s->taken++;
-	pthread_mutex_unlock(&s->lock);
 	return found;
 }
 

@@ -10,7 +10,7 @@ static enum warm_clone_state state_of(const struct spare *one)
 void warm_clone_news(struct warm_clone *s, struct warm_clone_news *ret)
 {
 	*ret = (struct warm_clone_news){ .state = WARM_CLONE_NONE };
-	pthread_mutex_lock(&s->lock);
+	LOCKED(&s->lock);
 	for (size_t i = 0; !warm_is_stale(s) && i < s->n; i++) {
 		const enum warm_clone_state state = state_of(&s->spares[i]);
 
@@ -20,5 +20,4 @@ void warm_clone_news(struct warm_clone *s, struct warm_clone_news *ret)
 		ret->ready += state >= WARM_CLONE_READY;
 	}
 	ret->taken = s->taken;
-	pthread_mutex_unlock(&s->lock);
 }

@@ -89,9 +89,8 @@ static int bring_one(unsigned member, size_t i, void *ctx, struct err *err)
 	    fetching_has(f, &p->pack.digest))
 		return r;
 	r = lazy_bring_pack(&l->dir, d, p, &index, &watch, err);
-	pthread_mutex_lock(&f->meter.lock);
+	LOCKED(&f->meter.lock);
 	f->n_brought += r == 0;
-	pthread_mutex_unlock(&f->meter.lock);
 	return r;
 }
 

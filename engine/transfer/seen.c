@@ -149,7 +149,7 @@ int meter_moved(uint64_t bytes, void *ctx)
 	struct meter *m = ctx;
 	struct engine_progress p = { .doing = m->doing };
 
-	pthread_mutex_lock(&m->lock);
+	LOCKED(&m->lock);
 	m->bytes += bytes;
 	p.files = m->files;
 	p.bytes = m->bytes;
@@ -157,6 +157,5 @@ int meter_moved(uint64_t bytes, void *ctx)
 	p.total = m->total;
 	if (m->watch->fn)
 		m->watch->fn(&p, m->watch->ctx);
-	pthread_mutex_unlock(&m->lock);
 	return 0;
 }

@@ -66,7 +66,7 @@ static void *run_thread(void *ctx)
 	struct sender_thread *t = ctx;
 	struct sender *s = t->sender;
 
-	pthread_mutex_lock(&s->lock);
+	LOCKED(&s->lock);
 	for (;;) {
 		while (!has_work(s) && !s->over && s->failure.code == 0)
 			pthread_cond_wait(&s->moved, &s->lock);
@@ -74,7 +74,6 @@ static void *run_thread(void *ctx)
 			break;
 		send_first(s, t->member);
 	}
-	pthread_mutex_unlock(&s->lock);
 	return NULL;
 }
 

@@ -140,9 +140,8 @@ static int look_at_pack(unsigned member, size_t i, void *ctx, struct err *err)
 	content = pack_index_is_content(index.data, index.len);
 	if (l->plan == THERE_LARGE && !content)
 		return 0;
-	pthread_mutex_lock(&l->lock);
+	LOCKED(&l->lock);
 	r = enter_pack(l, i, &index, content, err);
-	pthread_mutex_unlock(&l->lock);
 	return r;
 }
 

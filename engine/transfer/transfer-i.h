@@ -3,13 +3,13 @@
  */
 #pragma once
 
-#include <pthread.h>
-
 #include "base/crew.h"
 #include "engine/api/remote.h"
 #include "engine/find/engine-i.h"
 #include "remote/depot.h"
 #include "remote/manifest.h"
+
+#include "base/lock.h"
 
 #define TRANSFER_NAME "latest" /* where none is given */
 

@@ -16,6 +16,7 @@
 
 #include "base/fdio.h"
 #include "base/le.h"
+#include "base/lock.h"
 #include "base/spread.h"
 #include "remote/pack/pack-i.h"
 
@@ -184,7 +185,7 @@ static int give_frame(struct pack_writer *w, struct err *err)
 {
 	int r;
 
-	pthread_mutex_lock(&w->lock);
+	LOCKED(&w->lock);
 	while (w->n_given - w->n_frames >= FRAMES_BEHIND && w->failure.code == 0)
 		pthread_cond_wait(&w->moved, &w->lock);
 	r = failure_of(w, err);
@@ -196,7 +197,6 @@ static int give_frame(struct pack_writer *w, struct err *err)
 			w->size_seen += le32_load(w->frames.data + (size_t)w->n_seen * 8);
 		pthread_cond_broadcast(&w->moved);
 	}
-	pthread_mutex_unlock(&w->lock);
 	return r;
 }
 

@@ -8,10 +8,10 @@
 #pragma once
 
 #include <errno.h>
-#include <pthread.h>
 #include <stdatomic.h>
 #include <sys/stat.h>
 
+#include "base/lock.h"
 #include "base/map.h"
 #include "base/spread.h"
 #include "cowfs/store/content.h"

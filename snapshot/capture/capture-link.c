@@ -108,7 +108,7 @@ int links_find(struct links *t, const struct file_id *id, const struct signature
 
 void links_read(struct links *t, struct linked *l, struct node *n)
 {
-	pthread_mutex_lock(&t->lock);
+	LOCKED(&t->lock);
 	if (n) {
 		t->bytes -= file_bytes(l);
 		node_free(l->node);
@@ -117,14 +117,12 @@ void links_read(struct links *t, struct linked *l, struct node *n)
 	}
 	l->being_read = false;
 	pthread_cond_broadcast(&t->changed);
-	pthread_mutex_unlock(&t->lock);
 }
 
 void links_count(struct links *t, struct linked *l)
 {
-	pthread_mutex_lock(&t->lock);
+	LOCKED(&t->lock);
 	l->names++;
-	pthread_mutex_unlock(&t->lock);
 }
 
 void linked_signature(const struct linked *l, struct signature *ret)

@@ -19,12 +19,11 @@
 /* There are directories in it to be entered. */
 static void offer(struct walk *w, struct dir *d)
 {
-	pthread_mutex_lock(&w->lock);
+	LOCKED(&w->lock);
 	d->below = w->stack;
 	w->stack = d;
 	if (w->n_idle > 0)
 		pthread_cond_broadcast(&w->more);
-	pthread_mutex_unlock(&w->lock);
 }
 
 /* Wait for a directory to enter; false if there are none left. */
@@ -58,19 +57,17 @@ static bool next_dir(struct worker *k, struct dir **ret_parent, struct item **re
 
 static void keep_waiting(struct walk *w, struct dir *d)
 {
-	pthread_mutex_lock(&w->lock);
+	LOCKED(&w->lock);
 	if (d->parent)
 		d->parent->waits = true;
 	*w->waiting_end = d;
 	w->waiting_end = &d->next_waiting;
-	pthread_mutex_unlock(&w->lock);
 }
 
 static void end(struct walk *w)
 {
-	pthread_mutex_lock(&w->lock);
+	LOCKED(&w->lock);
 	walk_end(w);
-	pthread_mutex_unlock(&w->lock);
 }
 
 /* One of the things that `d` waited for is done; if it was the last, go up. */

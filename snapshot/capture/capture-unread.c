@@ -55,9 +55,8 @@ int unread_add(struct unread *u, const struct dir *d, const char *name, const st
 
 	if (!text)
 		return err_nomem(err);
-	pthread_mutex_lock(&u->lock);
+	LOCKED(&u->lock);
 	r = add(&u->report, text, why);
-	pthread_mutex_unlock(&u->lock);
 	return r < 0 ? err_nomem(err) : 0;
 }
 

@@ -31,12 +31,11 @@ void walk_end(struct walk *w)
 
 void walk_fail(struct walk *w, int code, const struct err *err)
 {
-	pthread_mutex_lock(&w->lock);
+	LOCKED(&w->lock);
 	if (w->failure.code == 0)
 		w->failure = *err;
 	w->failure.code = w->failure.code ? w->failure.code : code;
 	walk_end(w);
-	pthread_mutex_unlock(&w->lock);
 }
 
 /* The capture was cancelled: each thread finishes its item and stops. */
@@ -103,9 +102,8 @@ void walk_unuse(struct walk *w, struct dir *d)
 {
 	AUTO_CLOSE int fd = -1;
 
-	pthread_mutex_lock(&w->lock);
+	LOCKED(&w->lock);
 	fd = unuse(w, d);
-	pthread_mutex_unlock(&w->lock);
 }
 
 static int moved(struct err *err)
@@ -175,12 +173,11 @@ int walk_use(struct walk *w, struct dir *d, int *ret_fd, struct err *err)
 
 void walk_add(struct walk *w, struct dir *d)
 {
-	pthread_mutex_lock(&w->lock);
+	LOCKED(&w->lock);
 	d->next = w->dirs;
 	if (d->next)
 		d->next->prev = d;
 	w->dirs = d;
-	pthread_mutex_unlock(&w->lock);
 }
 
 void walk_drop(struct walk *w, struct dir *d)

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/le.h"
+#include "base/lock.h"
 #include "cowfs/store/root.h"
 #include "snapshot/capture/signatures-i.h"
 
@@ -46,12 +47,11 @@ int signatures_draft_add(struct signatures_draft *d, const struct buf *record, u
 {
 	int r = 0;
 
-	pthread_mutex_lock(&d->lock);
+	LOCKED(&d->lock);
 	*ret_record = d->records.len;
 	d->full |= record->len > SIGNATURES_MAX - d->records.len;
 	if (!d->full)
 		r = buf_append(&d->records, record->data, record->len);
-	pthread_mutex_unlock(&d->lock);
 	return r;
 }
 

@@ -51,28 +51,22 @@ struct gc {
 
 void upkeep_begins(struct store *s)
 {
-	pthread_mutex_lock(&s->lock);
+	LOCKED(&s->lock);
 	s->upkeep_wanted++;
 	while (s->marks && s->aside)
 		pthread_cond_wait(&s->aside_gone, &s->lock);
-	pthread_mutex_unlock(&s->lock);
 }
 
 void upkeep_begun(struct store *s)
 {
-	pthread_mutex_lock(&s->lock);
+	LOCKED(&s->lock);
 	s->upkeep_wanted--;
-	pthread_mutex_unlock(&s->lock);
 }
 
 static bool is_unwanted(struct gc *g)
 {
-	bool yes;
-
-	pthread_mutex_lock(&g->store->lock);
-	yes = g->aside && g->store->upkeep_wanted > 0;
-	pthread_mutex_unlock(&g->store->lock);
-	return yes;
+	LOCKED(&g->store->lock);
+	return g->aside && g->store->upkeep_wanted > 0;
 }
 
 static int add_target(struct gc *g, enum object_kind kind, const struct object_id *id,
@@ -127,7 +121,7 @@ static int attach(struct store *s, struct gc *g, struct err *err)
 	if (r < 0)
 		return err_wrap(err, r, "store '%s'", s->path);
 
-	pthread_mutex_lock(&s->lock);
+	LOCKED(&s->lock);
 	if (g->aside && s->upkeep_wanted > 0) {
 		r = err_set(err, -EBUSY, "somebody else looks after store '%s'", s->path);
 	} else if (s->marks || s->checks) {
@@ -138,7 +132,6 @@ static int attach(struct store *s, struct gc *g, struct err *err)
 		s->aside = g->aside;
 		batches_keep(s, &g->marks);
 	}
-	pthread_mutex_unlock(&s->lock);
 	return r;
 }
 

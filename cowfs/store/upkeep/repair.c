@@ -90,7 +90,7 @@ static int attach(struct repair *p, struct err *err)
 
 	if (r < 0)
 		return r;
-	pthread_mutex_lock(&s->lock);
+	LOCKED(&s->lock);
 	if (s->marks || s->checks) {
 		r = err_set(err, -EBUSY, "a %s of store '%s' is under way",
 			    s->marks ? "gc" : "check", s->path);
@@ -101,7 +101,6 @@ static int attach(struct repair *p, struct err *err)
 		s->marks = &p->marks;
 		p->attached = true;
 	}
-	pthread_mutex_unlock(&s->lock);
 	return r;
 }
 
@@ -144,12 +143,8 @@ static int set_aside(struct repair *p, int64_t seq, const struct checked_row *ro
 /* lock taken: a batch may be asking. */
 static bool is_relied_on(struct repair *p, struct row row)
 {
-	bool is;
-
-	pthread_mutex_lock(&p->store->lock);
-	is = row.seq > 0 && marks_has(&p->marks, row);
-	pthread_mutex_unlock(&p->store->lock);
-	return is;
+	LOCKED(&p->store->lock);
+	return row.seq > 0 && marks_has(&p->marks, row);
 }
 
 /* The query stands on the row. */
