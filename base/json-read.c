@@ -13,9 +13,8 @@ int json_parse(struct json_doc *doc, const char *text, size_t len, struct json *
 	       struct err *err)
 {
 	struct json_object *root = NULL;
-	int r;
+	int r = json_text_parse(text, len, &root, err);
 
-	r = json_text_parse(text, len, &root, err);
 	if (r < 0)
 		return r;
 	if (!json_object_is_type(root, json_type_object)) {

@@ -35,9 +35,8 @@ static int parse_int(const char *text, int *ret)
 {
 	const bool negative = text[0] == '-';
 	uint64_t v;
-	int r;
+	int r = size_parse_u64(text + negative, &v);
 
-	r = size_parse_u64(text + negative, &v);
 	if (r < 0)
 		return r;
 	if (v > (uint64_t)INT_MAX + negative)

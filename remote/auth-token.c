@@ -121,9 +121,8 @@ static int ask(const struct auth_place *p, struct http *http, const struct chall
 	       const struct credential *mine, struct http_request *q, char **ret, struct err *err)
 {
 	CLEANUP(http_answer_done) struct http_answer a = { 0 };
-	int r;
+	int r = http_send(http, q, &a, err);
 
-	r = http_send(http, q, &a, err);
 	if (r < 0)
 		return err_wrap(err, r, "asking for a token");
 	if (a.status != 200)

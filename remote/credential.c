@@ -137,9 +137,8 @@ int credential_read(const char *text, size_t len, const char *server, struct cre
 	CLEANUP(json_done) struct json_doc doc = { 0 };
 	const char *program, *key;
 	struct json j, auths;
-	int r;
+	int r = json_parse(&doc, text, len, &j, NULL);
 
-	r = json_parse(&doc, text, len, &j, NULL);
 	if (r < 0) /* not with the parser's sentence: it may quote what it stumbled over */
 		return err_set(err, r, "docker's configuration is not JSON");
 	program = program_for(j, server);

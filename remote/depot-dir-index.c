@@ -29,9 +29,8 @@ int dir_index_load(struct dir_depot *dir, struct json_doc *doc, struct json *ret
 	static const char none[] = "{\"schemaVersion\":2,\"manifests\":[]}";
 	CLEANUP(buf_done) struct buf text = BUF_INIT;
 	struct json index;
-	int r;
+	int r = fdio_read_file(dir->fd, "index.json", INDEX_MAX, &text, err);
 
-	r = fdio_read_file(dir->fd, "index.json", INDEX_MAX, &text, err);
 	if (r == -ENOENT)
 		r = buf_append(&text, none, sizeof(none) - 1);
 	if (r < 0)
@@ -162,9 +161,8 @@ int dir_put_manifest(struct depot *d, const char *tag, const struct digest *expe
 	AUTO_CLOSE int lock = -1;
 	struct json manifests;
 	struct digest digest;
-	int r;
+	int r = depot_put(d, bytes, len, &digest, err);
 
-	r = depot_put(d, bytes, len, &digest, err);
 	if (r < 0)
 		return r;
 	if (fsync(dir->blobs) < 0)
@@ -197,9 +195,8 @@ int dir_get_manifest(struct depot *d, const char *reference, struct buf *out, st
 	struct dir_depot *dir = dir_of(d);
 	struct json manifests;
 	struct digest digest;
-	int r;
+	int r = dir_use(dir, err);
 
-	r = dir_use(dir, err);
 	if (r < 0)
 		return r;
 	if (digest_parse(reference, &digest) < 0) {
@@ -228,9 +225,8 @@ int dir_list_tags(struct depot *d, depot_tag_fn fn, void *ctx, struct err *err)
 	struct dir_depot *dir = dir_of(d);
 	struct json manifests;
 	size_t i;
-	int r;
+	int r = dir_use(dir, err);
 
-	r = dir_use(dir, err);
 	if (r == -ENOENT)
 		return 0;
 	if (r == 0)

@@ -82,9 +82,8 @@ static int dir_has_blob(struct depot *d, const struct digest *blob, uint64_t *re
 	struct dir_depot *dir = dir_of(d);
 	char name[SHA256_HEX_SIZE];
 	struct stat st;
-	int r;
+	int r = dir_use(dir, err);
 
-	r = dir_use(dir, err);
 	if (r < 0)
 		return r == -ENOENT ? 0 : r;
 	if (fstatat(dir->blobs, blob_name(blob, name), &st, AT_SYMLINK_NOFOLLOW) < 0)
@@ -198,9 +197,8 @@ static int dir_put_blob(struct depot *d, const struct digest *blob, const struct
 	struct dir_depot *dir = dir_of(d);
 	char name[SHA256_HEX_SIZE];
 	uint64_t size;
-	int r;
+	int r = make_dir(dir, err);
 
-	r = make_dir(dir, err);
 	if (r == 0)
 		r = dir_has_blob(d, blob, &size, err);
 	if (r < 0)
@@ -223,9 +221,8 @@ static int dir_get_blob(struct depot *d, const struct digest *blob, uint64_t off
 	char name[SHA256_HEX_SIZE];
 	AUTO_CLOSE int fd = -1;
 	void *room;
-	int r;
+	int r = dir_use(dir, err);
 
-	r = dir_use(dir, err);
 	if (r < 0)
 		return r;
 	room = buf_extend(&buf, COPY_SIZE);

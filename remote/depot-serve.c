@@ -450,9 +450,8 @@ int depot_serve(int in, int out, const struct depot_serve_options *options, stru
 {
 	CLEANUP(serving_done) struct serving v = { .stream = { .in = in, .out = out },
 						   .options = options };
-	int r;
+	int r = fdio_write(out, STREAM_MAGIC, STREAM_MAGIC_SIZE);
 
-	r = fdio_write(out, STREAM_MAGIC, STREAM_MAGIC_SIZE);
 	while (r == 0) {
 		const int type = stream_receive(&v.stream);
 

@@ -51,9 +51,8 @@ static int check_host(struct reference *r, struct err *err)
 {
 	AUTO_FREE char *url = NULL, *origin = NULL, *alone = NULL;
 	size_t len = r->host[0] == '[' ? strcspn(r->host, "]") + 1 : strcspn(r->host, ":");
-	int failed;
+	int failed = text_set(&url, err, "https://%s", r->host);
 
-	failed = text_set(&url, err, "https://%s", r->host);
 	if (failed < 0)
 		return failed;
 	origin = url_origin(url);

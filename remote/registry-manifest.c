@@ -51,9 +51,8 @@ int registry_get_manifest(struct depot *d, const char *reference, struct buf *ou
 	struct http_request q = { .method = "GET", .headers = &headers };
 	struct digest digest;
 	bool is_digest;
-	int r;
+	int r = check_reference(reference, &digest, &is_digest, err);
 
-	r = check_reference(reference, &digest, &is_digest, err);
 	if (r < 0)
 		return r;
 	url = registry_url(g, "/manifests/%s", reference);
@@ -76,9 +75,8 @@ int registry_get_manifest(struct depot *d, const char *reference, struct buf *ou
 static int look_up(struct registry *g, const char *tag, struct digest *ret, struct err *err)
 {
 	CLEANUP(buf_done) struct buf bytes = BUF_INIT;
-	int r;
+	int r = registry_get_manifest(&g->depot, tag, &bytes, err);
 
-	r = registry_get_manifest(&g->depot, tag, &bytes, err);
 	if (r == -ENOENT) {
 		*ret = (struct digest){ 0 };
 		return 0;
@@ -103,9 +101,8 @@ static int send_manifest(struct registry *g, const char *reference, const char *
 		.headers = &headers,
 		.source = &source,
 	};
-	int r;
+	int r = text_set(&type, err, "Content-Type: %s", media_type);
 
-	r = text_set(&type, err, "Content-Type: %s", media_type);
 	if (r < 0)
 		return r;
 	if (!url || strlist_add(&headers, type) < 0)
@@ -158,9 +155,8 @@ int registry_delete_manifest(struct depot *d, const char *reference, struct err 
 	struct http_request q = { .method = "DELETE" };
 	struct digest digest;
 	bool is_digest;
-	int r;
+	int r = check_reference(reference, &digest, &is_digest, err);
 
-	r = check_reference(reference, &digest, &is_digest, err);
 	if (r < 0)
 		return r;
 	url = registry_url(g, "/manifests/%s", reference);

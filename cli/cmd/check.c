@@ -130,9 +130,8 @@ static int check_run(struct invocation *inv, struct err *err)
 		.repair = args->repair,
 		.watch = progress_watch(inv->progress),
 	};
-	int r;
+	int r = engine_check(inv->engine, &options, &check, err);
 
-	r = engine_check(inv->engine, &options, &check, err);
 	progress_done(inv->progress);
 	if (r == -ENOENT)
 		cmd_hint(inv, "init");

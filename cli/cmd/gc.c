@@ -91,9 +91,8 @@ static int gc_run(struct invocation *inv, struct err *err)
 		.watch = progress_watch(inv->progress),
 	};
 	uint64_t runs = 0;
-	int r;
+	int r = engine_gc(inv->engine, &options, &gc, err);
 
-	r = engine_gc(inv->engine, &options, &gc, err);
 	progress_done(inv->progress);
 	if (r == -ENOENT)
 		cmd_hint(inv, "init");

@@ -142,9 +142,8 @@ static int list_run(struct invocation *inv, struct err *err)
 {
 	CLEANUP(engine_clones_done) struct engine_clones clones = { 0 };
 	const struct list_args *args = inv->args;
-	int r;
+	int r = engine_clone_list(inv->engine, args->all, &clones, err);
 
-	r = engine_clone_list(inv->engine, args->all, &clones, err);
 	r = unborn_or(inv, r, "no clones yet", &clones.project, err);
 	if (r != 0)
 		return r < 0 ? r : CMD_OK;

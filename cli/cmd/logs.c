@@ -48,9 +48,8 @@ static int logs_run(struct invocation *inv, struct err *err)
 		.follow = args->follow,
 		.stop_fd = -1,
 	};
-	int r;
+	int r = engine_run_find(inv->engine, inv->n_words > 0 ? inv->words[0] : NULL, &run, err);
 
-	r = engine_run_find(inv->engine, inv->n_words > 0 ? inv->words[0] : NULL, &run, err);
 	if (r == -ENOENT || r == -EINVAL)
 		cmd_hint(inv, "runs --all");
 	if (r < 0)

@@ -5,9 +5,8 @@ static int mount_run(struct invocation *inv, struct err *err)
 	CLEANUP(json_done) struct json_doc doc = { 0 };
 	AUTO_FREE char *path = NULL;
 	struct json j;
-	int r;
+	int r = engine_mount(inv->engine, inv->words[0], &path, err);
 
-	r = engine_mount(inv->engine, inv->words[0], &path, err);
 	clones_hint(inv, r, NULL, NULL);
 	if (r < 0)
 		return r;

@@ -156,9 +156,8 @@ static int show(struct invocation *inv, const char *name, struct err *err)
 	CLEANUP(engine_profile_done) struct engine_profile p = { 0 };
 	CLEANUP(json_done) struct json_doc doc = { 0 };
 	struct json j;
-	int r;
+	int r = engine_profile(inv->engine, name, &p, err);
 
-	r = engine_profile(inv->engine, name, &p, err);
 	if (r == -ENOENT)
 		cmd_hint(inv, "profile list");
 	if (r < 0)
@@ -212,9 +211,8 @@ static int list(struct invocation *inv, const char *name, bool check, struct err
 	CLEANUP(json_done) struct json_doc doc = { 0 };
 	struct json all = json_set_array(out_json_begin(inv, &doc), "profiles");
 	bool bad = false, any = false;
-	int r;
+	int r = engine_profiles(inv->engine, &p, err);
 
-	r = engine_profiles(inv->engine, &p, err);
 	if (r < 0)
 		return r;
 	for (size_t i = 0; i < p.n; i++)

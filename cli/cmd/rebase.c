@@ -116,10 +116,9 @@ static int rebase_run(struct invocation *inv, struct err *err)
 		.dry_run = args->dry_run,
 		.watch = progress_watch(inv->progress),
 	};
-	int r;
+	int r = conflicts_read_ways(args->conflict, args->markers, &options.on_conflict,
+				    &options.style, err);
 
-	r = conflicts_read_ways(args->conflict, args->markers, &options.on_conflict, &options.style,
-				err);
 	if (r < 0)
 		return r;
 	r = engine_rebase(inv->engine, &options, &rebased, err);

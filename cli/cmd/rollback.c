@@ -256,9 +256,8 @@ static int rollback_run(struct invocation *inv, struct err *err)
 		.watch = progress_watch(inv->progress),
 	};
 	char id[ENGINE_ID_SIZE];
-	int r;
+	int r = find_turn(inv, &options, id, err);
 
-	r = find_turn(inv, &options, id, err);
 	if (r < 0)
 		return r;
 	r = bound_agent(inv, &options, err);

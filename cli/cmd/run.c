@@ -351,9 +351,8 @@ int run_go(struct invocation *inv, struct engine_waiting **waits, struct engine_
 	CLEANUP(engine_fetched_done) struct engine_fetched fetched = { 0 };
 	AUTO_FREE char *net = NULL;
 	struct engine_run_options options;
-	int r;
+	int r = read_options(inv, &options, err);
 
-	r = read_options(inv, &options, err);
 	if (r < 0)
 		return r;
 	r = check(inv, err);

@@ -20,9 +20,8 @@ static int stop_run(struct invocation *inv, struct err *err)
 	CLEANUP(json_done) struct json_doc doc = { 0 };
 	struct engine_service s = { 0 };
 	struct json j;
-	int r;
+	int r = engine_stop(inv->engine, args->force, &s, err);
 
-	r = engine_stop(inv->engine, args->force, &s, err);
 	if (r == -EBUSY)
 		cmd_hint(inv, "stop --force");
 	if (r < 0 && r != -ESRCH)

@@ -310,10 +310,9 @@ static int decide_for_people(struct trying *t, struct err *err)
 
 static int check_line(struct trying *t, struct err *err)
 {
-	int r;
+	int r = conflicts_read_ways(t->args->conflict, t->args->markers, &t->options.on_conflict,
+				    &t->options.style, err);
 
-	r = conflicts_read_ways(t->args->conflict, t->args->markers, &t->options.on_conflict,
-				&t->options.style, err);
 	if (r < 0)
 		return r;
 	r = run_check(t->inv, err);

@@ -16,9 +16,8 @@ static int umount_run(struct invocation *inv, struct err *err)
 	const struct umount_args *args = inv->args;
 	CLEANUP(json_done) struct json_doc doc = { 0 };
 	struct json j;
-	int r;
+	int r = engine_umount(inv->engine, inv->words[0], args->force, err);
 
-	r = engine_umount(inv->engine, inv->words[0], args->force, err);
 	clones_hint(inv, r, "umount --force", inv->words[0]);
 	if (r < 0 || !inv->json)
 		return r < 0 ? r : CMD_OK;

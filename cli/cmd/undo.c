@@ -35,10 +35,9 @@ static int undo_run(struct invocation *inv, struct err *err)
 		.dry_run = args->dry_run,
 		.watch = progress_watch(inv->progress),
 	};
-	int r;
+	int r = conflicts_read_ways(args->conflict, args->markers, &options.on_conflict,
+				    &options.style, err);
 
-	r = conflicts_read_ways(args->conflict, args->markers, &options.on_conflict, &options.style,
-				err);
 	if (r < 0)
 		return r;
 	r = engine_undo(inv->engine, &options, &p, err);

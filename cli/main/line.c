@@ -305,9 +305,8 @@ static int run(struct invocation *inv, int argc, char **argv, struct args *args,
 {
 	const bool asked = asks_for_json(argc, argv);
 	struct opt_words words;
-	int r;
+	int r = opt_parse(global_opts, OPT_STOP_AT_WORD, argc, argv, args, &words, err);
 
-	r = opt_parse(global_opts, OPT_STOP_AT_WORD, argc, argv, args, &words, err);
 	if (take_globals(inv, &args->global, r < 0 ? NULL : err) < 0 && r >= 0)
 		r = -EINVAL;
 	if (r >= 0 && words.n == 0 && !args->global.help && !args->global.version)

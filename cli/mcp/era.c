@@ -31,10 +31,9 @@ static int reject_version(struct session *s, const struct rpc_message *m, const 
 			  struct err *err)
 {
 	CLEANUP(rpc_answer_done) struct rpc_answer a = { 0 };
-	struct json data;
-
-	data = json_set_object(
+	struct json data = json_set_object(
 	    rpc_error(&a, m->top, RPC_NO_VERSION, "unsupported protocol version"), "data");
+
 	json_add_text(json_set_array(data, "supported"), MCP_VERSION);
 	json_set_text(data, "requested", asked);
 	return rpc_append(&a, s->out, err);

@@ -79,9 +79,8 @@ static void join_lanes(struct graph *g, size_t to)
 static int print_one(struct graph *g, const struct engine_snapshot *s, struct err *err)
 {
 	size_t own = 0;
-	int r;
+	int r = find_lane(g, s->id, &own, err);
 
-	r = find_lane(g, s->id, &own, err);
 	if (r < 0)
 		return r;
 	if (g->lanes[own])
