@@ -127,9 +127,8 @@ int layer_statfs(struct layer *l, struct statvfs *ret, struct err *err)
 {
 	struct store *s = layers_store(l->all);
 	uint64_t quota, used;
-	int r;
+	int r = layers_statvfs(l->all, ret);
 
-	r = layers_statvfs(l->all, ret);
 	if (r < 0)
 		return r;
 	pthread_mutex_lock(&l->lock);

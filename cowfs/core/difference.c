@@ -69,9 +69,8 @@ static int sum_dir(struct store *s, const struct object_id *id, struct trees *to
 {
 	CLEANUP(tree_iter_free_p) struct tree_iter *it = NULL;
 	struct tree_entry e;
-	int r;
+	int r = tree_iter_new(s, id, &it, err);
 
-	r = tree_iter_new(s, id, &it, err);
 	while (r >= 0 && (r = tree_iter_next(it, &e, err)) > 0) {
 		sum_entry(s, &e, false, sum);
 		if (e.form == TREE_DIR)
@@ -247,9 +246,8 @@ static int compare_dir(struct difference *d, struct store *s, size_t which, stru
 static int find_differences(struct difference *d, struct store *s, struct err *err)
 {
 	struct tree_entry links = { .form = TREE_DIR, .id = d->to.links, .below = d->to.in_links };
-	int r;
+	int r = add_dir(d, DIFFERENCE_TOP, NULL, 0, &d->from.top.id, &d->to.top, err);
 
-	r = add_dir(d, DIFFERENCE_TOP, NULL, 0, &d->from.top.id, &d->to.top, err);
 	if (r < 0)
 		return r;
 	r = add_dir(d, DIFFERENCE_LINKS, NULL, 0, &d->from.links, &links, err);
@@ -264,9 +262,8 @@ int difference_find(struct store *s, const struct object_id *from, const struct 
 		    struct difference *ret, struct err *err)
 {
 	CLEANUP(difference_done) struct difference d = { 0 };
-	int r;
+	int r = root_get(s, from, &d.from, err);
 
-	r = root_get(s, from, &d.from, err);
 	if (r < 0)
 		return r;
 	r = root_get(s, to, &d.to, err);

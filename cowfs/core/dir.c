@@ -47,9 +47,8 @@ static int load_name(struct op *op, struct node *dir, const struct tree_entry *s
 {
 	struct entry *e = NULL;
 	struct node *n = NULL;
-	int r;
+	int r = op_may_load(op);
 
-	r = op_may_load(op);
 	if (r < 0)
 		return r;
 	r = load_node(op, dir, stored, &n);

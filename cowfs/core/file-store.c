@@ -38,9 +38,8 @@ int file_share(const struct file *f, struct file *to)
 
 int file_freeze(struct file *f, struct file *ret_frozen)
 {
-	int r;
+	int r = file_share(f, ret_frozen);
 
-	r = file_share(f, ret_frozen);
 	if (r < 0)
 		return r;
 	f->low = f->size;

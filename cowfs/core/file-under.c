@@ -30,9 +30,8 @@ static int take_node(struct under *u, unsigned level, uint64_t number, const str
 	CLEANUP(cached_unref_p) const struct cached *node = NULL;
 	char hex[OBJECT_HEX_SIZE];
 	struct recipe_view v;
-	int r;
+	int r = get(u, OBJECT_RECIPE, id, &node);
 
-	r = get(u, OBJECT_RECIPE, id, &node);
 	if (r < 0)
 		return r;
 	r = recipe_view(node->data, node->len, &v, u->err);
@@ -82,9 +81,8 @@ static int check_plausible(const struct under *u)
 int under_find(struct under *u, uint64_t number, struct object_id *ret)
 {
 	const uint64_t off = block_start(number);
-	int r;
+	int r = check_plausible(u);
 
-	r = check_plausible(u);
 	if (r < 0)
 		return r;
 	if (u->base->form != CONTENT_RECIPE) {
@@ -103,9 +101,8 @@ int under_load(struct under *u, uint64_t number, const struct cached **ret)
 	CLEANUP(cached_unref_p) const struct cached *chunk = NULL;
 	char hex[OBJECT_HEX_SIZE];
 	struct object_id id;
-	int r;
+	int r = under_find(u, number, &id);
 
-	r = under_find(u, number, &id);
 	if (r < 0)
 		return r;
 	if (!object_id_is_zero(&id)) {
@@ -133,9 +130,8 @@ int under_run(struct under *u, uint64_t number, bool *ret_hole, uint64_t *ret_ne
 	const uint64_t off = block_start(number);
 	unsigned slot, end;
 	uint64_t span;
-	int r;
+	int r = check_plausible(u);
 
-	r = check_plausible(u);
 	if (r < 0)
 		return r;
 	if (u->base->form != CONTENT_RECIPE || u->base->data == u->base->size) {

@@ -131,9 +131,8 @@ static int find_gap(const struct file *f, struct under *u, struct patch *p)
 static int reserve(struct block *b, uint32_t cap, int64_t *grown)
 {
 	const uint32_t before = b->cap;
-	int r;
+	int r = block_reserve(b, cap);
 
-	r = block_reserve(b, cap);
 	*grown += b->cap - before;
 	return r;
 }
@@ -262,9 +261,8 @@ static int change_prepare(struct change *ch, struct file *f, struct cache *c, in
 			  struct need *need)
 {
 	CLEANUP(under_done) struct under u = UNDER_INIT(f, c, need, NULL);
-	int r;
+	int r = find_gap(f, &u, &ch->list[0]);
 
-	r = find_gap(f, &u, &ch->list[0]);
 	if (r == 0 && ch->n > 1)
 		r = find_gap(f, &u, &ch->list[ch->n - 1]);
 	if (r < 0)

@@ -89,9 +89,8 @@ static int put_root(struct frozen *f, struct batch *b, struct layer_state *ret, 
 {
 	const struct frozen_dir *top = &f->dirs[TOP], *links = &f->dirs[LINKS];
 	struct root root = { 0 };
-	int r;
+	int r = put_entry(f, b, &f->top, err);
 
-	r = put_entry(f, b, &f->top, err);
 	if (r < 0)
 		return r;
 	root.top = f->top.record;

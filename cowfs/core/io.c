@@ -71,9 +71,8 @@ void layer_bytes_done(struct layer_bytes *b)
 static int map_bytes(struct op *op, uint64_t id, uint64_t off, size_t len, struct lent *h)
 {
 	struct node *n;
-	int r;
+	int r = node_get_file(op->l, id, &n);
 
-	r = node_get_file(op->l, id, &n);
 	if (r >= 0 && (h->whole || !node_is_partly(n)))
 		r = node_get_bytes(op, id, &n);
 	if (r < 0)
@@ -287,9 +286,8 @@ static int write_bytes(struct op *op, uint64_t id, uint64_t off, const void *dat
 	uint64_t before;
 	uint32_t mode;
 	struct node *n;
-	int r;
+	int r = node_get_partly(op, id, &n);
 
-	r = node_get_partly(op, id, &n);
 	if (r < 0)
 		return r;
 	r = op_may_write(op, id, off);
@@ -338,9 +336,8 @@ int layer_write(struct layer *l, const struct layer_call *call, uint64_t node, u
 static int may_allocate(struct op *op, const struct file *f, uint64_t off, uint64_t len)
 {
 	struct statvfs st;
-	int r;
+	int r = layers_room(op->l, 0, &op->need);
 
-	r = layers_room(op->l, 0, &op->need);
 	if (r < 0)
 		return r;
 	if (over_quota(op->l, f, off, len))
@@ -426,9 +423,8 @@ int layer_allocate(struct layer *l, const struct layer_call *call, uint64_t node
 static int seek(struct op *op, uint64_t id, uint64_t off, bool hole, uint64_t *ret)
 {
 	struct node *n;
-	int r;
+	int r = node_get_bytes(op, id, &n);
 
-	r = node_get_bytes(op, id, &n);
 	return r < 0 ? r : file_seek(&n->file, op->l->cache, off, hole, ret, &op->need);
 }
 
@@ -453,9 +449,8 @@ static int share(struct op *op, uint64_t from_id, uint64_t from_off, uint64_t to
 	struct layer *l = op->l;
 	struct file copy = { 0 };
 	struct node *from, *to;
-	int r;
+	int r = node_get_bytes(op, from_id, &from);
 
-	r = node_get_bytes(op, from_id, &from);
 	if (r < 0)
 		return r;
 	r = node_get_file(l, to_id, &to);
@@ -493,9 +488,8 @@ static ssize_t copy_some(struct layer *l, const struct layer_call *call, uint64_
 {
 	CLEANUP(layer_bytes_done) struct layer_bytes bytes = { 0 };
 	size_t done = 0;
-	int r;
+	int r = layer_read(l, call, from, from_off, len, &bytes, err);
 
-	r = layer_read(l, call, from, from_off, len, &bytes, err);
 	for (int i = 0; r >= 0 && i < bytes.n; i++) {
 		r = layer_write(l, call, to, to_off + done, bytes.iov[i].iov_base,
 				bytes.iov[i].iov_len, true, err);

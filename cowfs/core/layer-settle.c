@@ -48,9 +48,8 @@ static void settle_nodes(struct layer *l, const struct settle *s)
 static int put_settled(struct layer *l, struct settle *s, struct clone *record, struct err *err)
 {
 	CLEANUP(batch_end_p) struct batch *b = NULL;
-	int r;
+	int r = batch_begin(layers_store(l->all), &b, err);
 
-	r = batch_begin(layers_store(l->all), &b, err);
 	if (r < 0)
 		return r;
 	r = settle_root(s, b, &record->root, &record->root, err);

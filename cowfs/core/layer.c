@@ -33,9 +33,8 @@ static int make_links(struct layer *l, const struct root *root)
 static int load_root(struct layer *l, struct err *err)
 {
 	struct root root;
-	int r;
+	int r = root_get(layers_store(l->all), &l->record.root, &root, err);
 
-	r = root_get(layers_store(l->all), &l->record.root, &root, err);
 	if (r < 0)
 		return r;
 	l->state = (struct layer_state){

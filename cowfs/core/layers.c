@@ -127,9 +127,8 @@ static int list_add(struct layers *ls, struct layer *l)
 int layer_open(struct layers *ls, const char *clone, struct layer **ret, struct err *err)
 {
 	CLEANUP(layer_destroy_p) struct layer *l = NULL;
-	int r;
+	int r = layer_create(ls, clone, &l, err);
 
-	r = layer_create(ls, clone, &l, err);
 	if (r < 0)
 		return r;
 	r = list_add(ls, l);
@@ -143,9 +142,8 @@ int layer_open_warm(struct layers *ls, const struct object_id *root, struct laye
 		    struct err *err)
 {
 	struct layer *l;
-	int r;
+	int r = layer_create_warm(ls, root, &l, err);
 
-	r = layer_create_warm(ls, root, &l, err);
 	if (r < 0)
 		return r;
 	IGNORE_RESULT(list_add(ls, l), "it has no name that could be taken");

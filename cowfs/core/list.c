@@ -95,9 +95,8 @@ static void drop_hidden(const struct node *dir, struct listing *li)
 static int make_listing(struct op *op, struct node *dir)
 {
 	CLEANUP(listing_free_p) struct listing *li = NULL;
-	int r;
+	int r = take_stored(op, dir, &li);
 
-	r = take_stored(op, dir, &li);
 	if (r < 0)
 		return r;
 	drop_hidden(dir, li);
@@ -167,9 +166,8 @@ static int give_plus(struct giving *g, const char *name, uint64_t next)
 {
 	struct layer_found found;
 	struct entry *e;
-	int r;
+	int r = dir_find(g->op, g->dir, name, &e);
 
-	r = dir_find(g->op, g->dir, name, &e);
 	if (r < 0)
 		return r;
 	if (e->node->refs > 0 && e->node->told) {
@@ -311,9 +309,8 @@ static void look_ahead(struct op *op, const struct node *dir)
 
 static int list(struct giving *g, uint64_t dir_id)
 {
-	int r;
+	int r = node_get_dir(g->op->l, dir_id, &g->dir);
 
-	r = node_get_dir(g->op->l, dir_id, &g->dir);
 	if (r < 0 || dir_is_dead(g->op->l, g->dir))
 		return r < 0 ? r : 0;
 	r = need_listing(g->op, g->dir, g->off);

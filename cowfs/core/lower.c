@@ -11,9 +11,8 @@ static int open_node(struct op *op, const struct object_id *id, struct tree_node
 {
 	const struct cached *o;
 	char hex[OBJECT_HEX_SIZE];
-	int r;
+	int r = op_object(op, OBJECT_TREE, id, &o);
 
-	r = op_object(op, OBJECT_TREE, id, &o);
 	if (r < 0)
 		return r;
 	r = tree_node_open(o->data, o->len, ret, op->err);
@@ -28,9 +27,8 @@ static int go_down(struct op *op, struct tree_node *node, const char *name, size
 	char hex[OBJECT_HEX_SIZE];
 	uint32_t i;
 	bool equal;
-	int r;
+	int r = tree_node_find(node, name, len, &i, &equal, op->err);
 
-	r = tree_node_find(node, name, len, &i, &equal, op->err);
 	if (r < 0)
 		return r;
 	r = tree_node_child(node, equal || i == 0 ? i : i - 1, &child, op->err);

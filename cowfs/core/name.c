@@ -15,9 +15,8 @@ static int lookup(struct op *op, uint64_t dir_id, const char *name, struct layer
 {
 	struct node *dir;
 	struct entry *e;
-	int r;
+	int r = node_get_dir(op->l, dir_id, &dir);
 
-	r = node_get_dir(op->l, dir_id, &dir);
 	if (r < 0)
 		return r;
 	r = dir_find(op, dir, name, &e);
@@ -32,9 +31,8 @@ int layer_lookup(struct layer *l, const struct layer_call *call, uint64_t dir, c
 		 struct layer_found *ret, struct err *err)
 {
 	CLEANUP(op_end) struct op op = op_begin(l, call, err);
-	int r;
+	int r = name_check(name);
 
-	r = name_check(name);
 	if (r < 0)
 		return r;
 	do
@@ -66,9 +64,8 @@ int layer_readlink(struct layer *l, uint64_t node, char *target, size_t size, st
 static int new_slot(struct op *op, uint64_t dir_id, const char *name, struct node **ret_dir,
 		    struct entry **ret)
 {
-	int r;
+	int r = node_get_dir(op->l, dir_id, ret_dir);
 
-	r = node_get_dir(op->l, dir_id, ret_dir);
 	if (r < 0)
 		return r;
 	r = op_may_change(op);
@@ -111,9 +108,8 @@ int node_make(struct op *op, const struct node *dir, uint32_t mode, struct node 
 {
 	CLEANUP(xattr_set_free_p) struct buf *xattrs = NULL;
 	struct node *n;
-	int r;
+	int r = node_inherit_acl(op, dir, &mode, &xattrs);
 
-	r = node_inherit_acl(op, dir, &mode, &xattrs);
 	if (r < 0)
 		return r;
 	r = node_new(op->l, mode, &n);
@@ -172,9 +168,8 @@ static int make(struct op *op, uint64_t dir_id, const char *name, uint32_t mode,
 {
 	struct node *dir, *n;
 	struct entry *e;
-	int r;
+	int r = new_slot(op, dir_id, name, &dir, &e);
 
-	r = new_slot(op, dir_id, name, &dir, &e);
 	if (r < 0)
 		return r;
 	r = make_child(op, dir, name, mode, target, &n);
@@ -194,9 +189,8 @@ int layer_make(struct layer *l, const struct layer_call *call, uint64_t dir, con
 	       uint32_t mode, uint64_t rdev, struct layer_found *ret, struct err *err)
 {
 	CLEANUP(op_end) struct op op = op_begin(l, call, err);
-	int r;
+	int r = name_check(name);
 
-	r = name_check(name);
 	if (r < 0)
 		return r;
 	do
@@ -209,9 +203,8 @@ int layer_symlink(struct layer *l, const struct layer_call *call, uint64_t dir, 
 		  const char *target, struct layer_found *ret, struct err *err)
 {
 	CLEANUP(op_end) struct op op = op_begin(l, call, err);
-	int r;
+	int r = name_check(name);
 
-	r = name_check(name);
 	if (r < 0)
 		return r;
 	if (*target == '\0')
@@ -227,9 +220,8 @@ int layer_symlink(struct layer *l, const struct layer_call *call, uint64_t dir, 
 static int make_nameless(struct op *op, uint64_t dir_id, uint32_t mode, struct layer_found *ret)
 {
 	struct node *dir, *n;
-	int r;
+	int r = node_get_dir(op->l, dir_id, &dir);
 
-	r = node_get_dir(op->l, dir_id, &dir);
 	if (r < 0)
 		return r;
 	r = op_may_change(op);
@@ -301,9 +293,8 @@ static int add_link(struct op *op, uint64_t node_id, uint64_t dir_id, const char
 	struct node *dir, *n;
 	uint64_t ino;
 	bool nameless;
-	int r;
+	int r = node_get(l, node_id, &n);
 
-	r = node_get(l, node_id, &n);
 	if (r < 0)
 		return r;
 	if (node_is_dir(n))
@@ -342,9 +333,8 @@ int layer_link(struct layer *l, const struct layer_call *call, uint64_t node, ui
 	       const char *name, struct layer_found *ret, struct err *err)
 {
 	CLEANUP(op_end) struct op op = op_begin(l, call, err);
-	int r;
+	int r = name_check(name);
 
-	r = name_check(name);
 	if (r < 0)
 		return r;
 	do
@@ -390,9 +380,8 @@ static int try_remove(struct op *op, uint64_t dir_id, const char *name, may_go_f
 {
 	struct node *dir;
 	struct entry *e;
-	int r;
+	int r = node_get_dir(op->l, dir_id, &dir);
 
-	r = node_get_dir(op->l, dir_id, &dir);
 	if (r < 0)
 		return r;
 	r = op_may_change(op);
@@ -415,9 +404,8 @@ static int remove_if(struct layer *l, const struct layer_call *call, uint64_t di
 		     may_go_fn may_go, struct err *err)
 {
 	CLEANUP(op_end) struct op op = op_begin(l, call, err);
-	int r;
+	int r = name_check(name);
 
-	r = name_check(name);
 	if (r < 0)
 		return r;
 	do

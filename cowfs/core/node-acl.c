@@ -17,9 +17,8 @@
 static int copy_acl(struct op *op, const struct node *n, const char *name, struct xattr *ret,
 		    void **ret_copy)
 {
-	int r;
+	int r = node_find_xattr(op, n, name, ret);
 
-	r = node_find_xattr(op, n, name, ret);
 	if (r > 0 && acl_check(ret->value, ret->value_len) < 0)
 		r = -EINVAL;
 	if (r <= 0)
@@ -67,9 +66,8 @@ int node_chmod_acl(struct op *op, const struct node *n, uint32_t mode, struct bu
 {
 	AUTO_FREE void *acl = NULL;
 	struct xattr now;
-	int r;
+	int r = copy_acl(op, n, ACL_ACCESS, &now, &acl);
 
-	r = copy_acl(op, n, ACL_ACCESS, &now, &acl);
 	if (r <= 0)
 		return r;
 	acl_chmod(acl, now.value_len, mode);

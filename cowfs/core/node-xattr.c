@@ -37,9 +37,8 @@ int node_xattrs(struct op *op, const struct node *n, struct buf *ret)
 int node_find_xattr(struct op *op, const struct node *n, const char *name, struct xattr *ret)
 {
 	struct buf set;
-	int r;
+	int r = node_xattrs(op, n, &set);
 
-	r = node_xattrs(op, n, &set);
 	if (r < 0)
 		return r;
 	return set.len > 0 && xattrs_find(&set, name, strlen(name), ret);

@@ -79,9 +79,8 @@ int node_from_entry(struct layer *l, const struct tree_entry *e, struct node **r
 {
 	struct content content;
 	struct node *n;
-	int r;
+	int r = node_new(l, e->mode, &n);
 
-	r = node_new(l, e->mode, &n);
 	if (r < 0)
 		return r;
 	n->ino = e->ino;

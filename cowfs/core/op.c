@@ -68,9 +68,8 @@ static int get_object(struct op *op)
 {
 	const struct object_ref *what = &op->need.object;
 	const struct cached *o;
-	int r;
+	int r = layers_load(op->l->all, what->kind, &what->id, &o, op->err);
 
-	r = layers_load(op->l->all, what->kind, &what->id, &o, op->err);
 	if (r < 0)
 		return r;
 	hold(op, o);

@@ -19,9 +19,8 @@ static struct clone next_record(const struct layer *l)
 
 static int put_all(struct persist *p, struct batch **b, struct err *err)
 {
-	int r;
+	int r = batch_begin(layers_store(p->l->all), b, err);
 
-	r = batch_begin(layers_store(p->l->all), b, err);
 	if (r < 0)
 		return r;
 	r = freeze_put(p->frozen, *b, !p->unwaited, &p->state, err);
@@ -45,9 +44,8 @@ int persist_run(struct persist *p, struct err *err)
 	CLEANUP(batch_end_p) struct batch *b = NULL;
 	struct layer *l = p->l;
 	uint64_t number;
-	int r;
+	int r = freeze_collect(l, &p->frozen);
 
-	r = freeze_collect(l, &p->frozen);
 	halves_release(l);
 	if (r < 0)
 		return err_nomem(err);

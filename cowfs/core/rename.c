@@ -162,9 +162,8 @@ static int rename_name(struct op *op, uint64_t dir_id, const char *name, uint64_
 {
 	struct renaming rn = { .flags = flags };
 	struct node *dir, *new_dir;
-	int r;
+	int r = node_get_dir(op->l, dir_id, &dir);
 
-	r = node_get_dir(op->l, dir_id, &dir);
 	if (r < 0)
 		return r;
 	r = node_get_dir(op->l, new_dir_id, &new_dir);

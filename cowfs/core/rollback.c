@@ -338,9 +338,8 @@ struct naming {
 static int commit_names(struct layer *l, struct naming *nm, struct err *err)
 {
 	CLEANUP(batch_end_p) struct batch *b = NULL;
-	int r;
+	int r = batch_begin(layers_store(l->all), &b, err);
 
-	r = batch_begin(layers_store(l->all), &b, err);
 	if (r < 0)
 		return r;
 	if (nm->how->also)
@@ -427,9 +426,8 @@ static int switch_pinned(struct layer *l, struct naming *nm, struct layer_change
 			 struct err *err)
 {
 	const struct object_id before = l->state.id;
-	int r;
+	int r = store_pin(layers_store(l->all), OBJECT_TREE, &before, err);
 
-	r = store_pin(layers_store(l->all), OBJECT_TREE, &before, err);
 	if (r < 0)
 		return r;
 	r = switch_root(l, nm, ret, err);

@@ -16,9 +16,8 @@ static ssize_t get_value(struct op *op, uint64_t id, const char *name, void *val
 {
 	struct xattr x;
 	struct node *n;
-	int r;
+	int r = node_get(op->l, id, &n);
 
-	r = node_get(op->l, id, &n);
 	if (r < 0)
 		return r;
 	r = node_find_xattr(op, n, name, &x);
@@ -51,9 +50,8 @@ static ssize_t list_names(struct op *op, uint64_t id, char *list, size_t size)
 	struct xattr x;
 	struct node *n;
 	struct buf set;
-	int r;
+	int r = node_get(op->l, id, &n);
 
-	r = node_get(op->l, id, &n);
 	if (r < 0)
 		return r;
 	r = node_xattrs(op, n, &set);
@@ -94,9 +92,8 @@ static int change(struct op *op, struct node *n, const char *name, const void *v
 	struct buf *set;
 	struct xattr x;
 	size_t before;
-	int r;
+	int r = node_find_xattr(op, n, name, &x);
 
-	r = node_find_xattr(op, n, name, &x);
 	if (r > 0 && (flags & XATTR_CREATE))
 		return -EEXIST;
 	if (r == 0 && (!value || (flags & XATTR_REPLACE)))
@@ -123,9 +120,8 @@ static int set_value(struct op *op, uint64_t id, const char *name, const void *v
 		     int flags)
 {
 	struct node *n;
-	int r;
+	int r = layers_room(op->l, 0, &op->need);
 
-	r = layers_room(op->l, 0, &op->need);
 	if (r < 0)
 		return r;
 	r = node_get(op->l, id, &n);
@@ -143,9 +139,8 @@ static int set_value(struct op *op, uint64_t id, const char *name, const void *v
 static int remove_value(struct op *op, uint64_t id, const char *name)
 {
 	struct node *n;
-	int r;
+	int r = node_get(op->l, id, &n);
 
-	r = node_get(op->l, id, &n);
 	if (r < 0)
 		return r;
 	r = op_may_change(op);

@@ -263,9 +263,8 @@ static int is_there(fuse_req_t req, fuse_ino_t dir, const char *name, bool *ret_
 	const struct layer_call call = ops_call(req);
 	struct layer_found found = { 0 };
 	struct err err = { 0 };
-	int r;
+	int r = layer_lookup(ops_layer(req), &call, dir, name, &found, &err);
 
-	r = layer_lookup(ops_layer(req), &call, dir, name, &found, &err);
 	if (r == -EAGAIN) {
 		reply_error(req, r, &err);
 		return r;

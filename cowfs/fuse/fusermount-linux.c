@@ -217,9 +217,8 @@ int fusermount_unmount(const char *path, bool lazy, struct err *err)
 	};
 	struct helper h = { .said = -1 };
 	char said[160];
-	int r;
+	int r = start_helper(&h, argv, -1, err);
 
-	r = start_helper(&h, argv, -1, err);
 	if (r < 0)
 		return r;
 	if (finish(&h, said, sizeof(said)) == 0)

@@ -191,9 +191,8 @@ static int new_mount(struct mounts *ms, struct layer *l, const char *path, struc
 static int connect_session(struct mount *m, int fd, struct err *err)
 {
 	static const struct fuse_custom_io io = { .writev = io_write, .read = io_read };
-	int r;
+	int r = fuse_session_custom_io(m->se, &io, fd);
 
-	r = fuse_session_custom_io(m->se, &io, fd);
 	if (r < 0) {
 		close(fd);
 		return err_set(err, r, "libfuse does not take the connection");
@@ -265,9 +264,8 @@ int mount_adopt(struct mounts *ms, struct layer *l, int fd, const struct mount_o
 {
 	CLEANUP(mount_free_p) struct mount *m = NULL;
 	AUTO_CLOSE int own = fd;
-	int r;
+	int r = new_mount(ms, l, NULL, &m, err);
 
-	r = new_mount(ms, l, NULL, &m, err);
 	if (r < 0)
 		return r;
 	m->one_id = options->one_id;

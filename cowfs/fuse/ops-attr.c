@@ -12,9 +12,8 @@ void op_getattr(fuse_req_t req, fuse_ino_t node, struct fuse_file_info *fi)
 {
 	struct err err = { 0 };
 	struct stat st;
-	int r;
+	int r = layer_getattr(ops_layer(req), node, &st, &err);
 
-	r = layer_getattr(ops_layer(req), node, &st, &err);
 	reply_attr(req, r, &st, &err);
 }
 
@@ -91,9 +90,8 @@ void op_statfs(fuse_req_t req, fuse_ino_t node)
 {
 	struct err err = { 0 };
 	struct statvfs st = { 0 };
-	int r;
+	int r = layer_statfs(ops_layer(req), &st, &err);
 
-	r = layer_statfs(ops_layer(req), &st, &err);
 	if (r < 0)
 		reply_error(req, r, &err);
 	else

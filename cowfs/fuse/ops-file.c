@@ -77,9 +77,8 @@ static int kill_priv(fuse_req_t req, const struct layer_call *call, fuse_ino_t n
 		     struct err *err)
 {
 	struct stat st;
-	int r;
+	int r = ops_drop_capability(req, node, err);
 
-	r = ops_drop_capability(req, node, err);
 	if (r == 0)
 		r = layer_getattr(ops_layer(req), node, &st, err);
 	if (r < 0 || !(st.st_mode & (S_ISUID | S_ISGID)) || ops_from_root(req))
@@ -131,9 +130,8 @@ void op_copy_file_range(fuse_req_t req, fuse_ino_t from, off_t from_off,
 {
 	const struct layer_call call = ops_call(req);
 	struct err err = { 0 };
-	ssize_t n;
+	ssize_t n = flags != 0 ? -EINVAL : kill_priv(req, &call, to, &err);
 
-	n = flags != 0 ? -EINVAL : kill_priv(req, &call, to, &err);
 	if (n == 0)
 		n = layer_copy(ops_layer(req), &call, from, (uint64_t)from_off, to,
 			       (uint64_t)to_off, len, &err);

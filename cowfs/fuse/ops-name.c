@@ -137,9 +137,8 @@ void op_symlink(fuse_req_t req, const char *target, fuse_ino_t dir, const char *
 	const struct layer_call call = ops_call(req);
 	struct layer_found found = { 0 };
 	struct err err = { 0 };
-	int r;
+	int r = layer_symlink(ops_layer(req), &call, dir, name, target, &found, &err);
 
-	r = layer_symlink(ops_layer(req), &call, dir, name, target, &found, &err);
 	reply_found(req, r, &found, &err);
 }
 
@@ -147,9 +146,8 @@ void op_readlink(fuse_req_t req, fuse_ino_t node)
 {
 	char target[PATH_MAX];
 	struct err err = { 0 };
-	int r;
+	int r = layer_readlink(ops_layer(req), node, target, sizeof(target), &err);
 
-	r = layer_readlink(ops_layer(req), node, target, sizeof(target), &err);
 	if (r >= (int)sizeof(target))
 		r = -ENAMETOOLONG;
 	if (r < 0)
@@ -163,9 +161,8 @@ void op_link(fuse_req_t req, fuse_ino_t node, fuse_ino_t dir, const char *name)
 	const struct layer_call call = ops_call(req);
 	struct layer_found found = { 0 };
 	struct err err = { 0 };
-	int r;
+	int r = layer_link(ops_layer(req), &call, node, dir, name, &found, &err);
 
-	r = layer_link(ops_layer(req), &call, node, dir, name, &found, &err);
 	reply_found(req, r, &found, &err);
 }
 

@@ -133,9 +133,8 @@ void op_getxattr(fuse_req_t req, fuse_ino_t node, const char *name, size_t size)
 	const size_t room = size < VALUE_MAX ? size : VALUE_MAX;
 	AUTO_FREE char *value = NULL;
 	struct err err = { 0 };
-	ssize_t n;
+	ssize_t n = check_name(req, name);
 
-	n = check_name(req, name);
 	if (n == 0 && room > 0)
 		value = malloc(room);
 	if (n == 0 && room > 0 && value == NULL)
@@ -187,9 +186,8 @@ void op_removexattr(fuse_req_t req, fuse_ino_t node, const char *name)
 {
 	const struct layer_call call = ops_call(req);
 	struct err err = { 0 };
-	int r;
+	int r = check_name(req, name);
 
-	r = check_name(req, name);
 	if (r == 0)
 		r = layer_removexattr(ops_layer(req), &call, node, name, &err);
 	reply_done(req, r, &err);

@@ -286,9 +286,8 @@ int platform_attach(int tree, int fd, const struct mount_options *options,
 	AUTO_CLOSE int renamed = make_tree(options, fd);
 	const int from = renamed >= 0 ? renamed : tree;
 	struct platform_id id;
-	int r;
+	int r = identify_at(from, "", &id);
 
-	r = identify_at(from, "", &id);
 	if (r < 0)
 		return err_wrap(err, r, "looking at a mount");
 	if (move_mount(from, "", AT_FDCWD, options->path, MOVE_MOUNT_F_EMPTY_PATH) < 0)
@@ -401,9 +400,8 @@ static int ours_at(const char *path, struct err *err)
 	const char *line;
 	bool ours = false;
 	size_t len;
-	int r;
+	int r = fdio_read_file(AT_FDCWD, "/proc/self/mountinfo", (size_t)64 << 20, &text, err);
 
-	r = fdio_read_file(AT_FDCWD, "/proc/self/mountinfo", (size_t)64 << 20, &text, err);
 	if (r < 0)
 		return r;
 	line = buf_str(&text);

@@ -162,9 +162,8 @@ static void *worker_main(void *arg);
 static int add_worker(struct pool *p)
 {
 	pthread_t thread;
-	int r;
+	int r = thread_start(&thread, "snap-worker", WORKER_STACK, worker_main, p);
 
-	r = thread_start(&thread, "snap-worker", WORKER_STACK, worker_main, p);
 	if (r < 0)
 		return r;
 	pthread_detach(thread);

@@ -221,9 +221,8 @@ static void *reader_main(void *arg)
 
 int reader_start(struct mount *m, struct err *err)
 {
-	int r;
+	int r = thread_start(&m->reader, "snap-reader", STACK, reader_main, m);
 
-	r = thread_start(&m->reader, "snap-reader", STACK, reader_main, m);
 	if (r < 0) {
 		m->reader_gone = true;
 		return err_set(err, r, "cannot start a thread");

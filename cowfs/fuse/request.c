@@ -169,9 +169,8 @@ static bool has_left(struct mount *m, const void *ctx)
 	const uint64_t turn = atomic_load(&m->turn);
 	uint64_t before, after;
 	struct sys_task task;
-	enum seen seen;
+	enum seen seen = see_flight(m, writer, node, off, &before);
 
-	seen = see_flight(m, writer, node, off, &before);
 	if (seen != SEEN_NOTHING)
 		return seen == SEEN_ELSEWHERE;
 	if (turn % 2 != 0)

@@ -10,9 +10,8 @@ int thread_start(pthread_t *ret, const char *name, size_t stack, void *(*run)(vo
 {
 	sigset_t all, before;
 	pthread_attr_t attr;
-	int rc;
+	int rc = pthread_attr_init(&attr);
 
-	rc = pthread_attr_init(&attr);
 	if (rc != 0)
 		return -rc;
 	rc = pthread_attr_setstacksize(&attr, stack);

@@ -338,10 +338,9 @@ static void make_nameless(struct request *rq)
 	struct mount *m = rq->mount;
 	struct layer_found found;
 	struct err err = { 0 };
-	int r;
+	int r = layer_make_nameless(m->layer, &call, in->nodeid, S_IFREG | (arg->mode & 07777),
+				    &found, &err);
 
-	r = layer_make_nameless(m->layer, &call, in->nodeid, S_IFREG | (arg->mode & 07777), &found,
-				&err);
 	if (r == -EAGAIN && !rq->may_wait) {
 		rq->later = true;
 		return;

@@ -47,9 +47,8 @@ static int keep_existing(struct store *s, struct pending_object *p, struct row *
 			 struct err *err)
 {
 	CLEANUP(buf_done) struct buf stored = BUF_INIT, ours = BUF_INIT;
-	int r;
+	int r = object_unpack(s->write_codec, p->packed, p->len, OBJECT_SIZE_MAX, &ours, err);
 
-	r = object_unpack(s->write_codec, p->packed, p->len, OBJECT_SIZE_MAX, &ours, err);
 	if (r < 0)
 		return r;
 	r = object_fetch(s->writer[table_of(p->what.kind)], s->write_codec, p->what.kind,
@@ -93,9 +92,8 @@ static int insert_all(struct store *s, struct writing *w, struct err *err)
 				 " VALUES(?1, ?2, ?3, ?4) ON CONFLICT(id) DO NOTHING",
 	};
 	CLEANUP(query_end_p) struct db_query *q = NULL;
-	int r;
+	int r = db_query(s->writer[w->table], sql[w->table], &q, err);
 
-	r = db_query(s->writer[w->table], sql[w->table], &q, err);
 	for (size_t i = 0; i < w->n && r >= 0; i++)
 		r = insert(s, q, w->list[i], &w->rows[i], err);
 	return r;
@@ -253,9 +251,8 @@ static int write_chunks(struct batch *b, bool durable, struct carrying *ret, str
 	CLEANUP(writing_done) struct writing w = { .table = TABLE_CHUNKS };
 	struct store *s = b->store;
 	bool carried;
-	int r;
+	int r = writing_collect(b, TABLE_CHUNKS, UINT64_MAX, &w, err);
 
-	r = writing_collect(b, TABLE_CHUNKS, UINT64_MAX, &w, err);
 	if (r < 0)
 		return r;
 	carried = b->ref_ops && carry_may(s, w.n, w.bytes) && (w.n == 0 || carry(s, &w, ret) >= 0);
@@ -277,9 +274,8 @@ static int write_names(struct batch *b, bool durable, const struct carrying *car
 		.ref_ops = b->ref_ops,
 		.carrying = b->ref_ops ? carrying : NULL,
 	};
-	int r;
+	int r = writing_collect(b, TABLE_META, UINT64_MAX, &w, err);
 
-	r = writing_collect(b, TABLE_META, UINT64_MAX, &w, err);
 	if (r < 0)
 		return r;
 	r = write_collected(b, &w, err);
@@ -295,9 +291,8 @@ static int commit_rest(struct batch *b, bool durable, struct err *err)
 {
 	CLEANUP(carrying_done) struct carrying carrying = { 0 };
 	struct store *s = b->store;
-	int r;
+	int r = write_chunks(b, durable, &carrying, err);
 
-	r = write_chunks(b, durable, &carrying, err);
 	if (r < 0)
 		return r;
 	r = write_names(b, durable, &carrying, err);

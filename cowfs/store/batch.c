@@ -115,9 +115,8 @@ static int compare_pending(struct reader *rd, struct pending_object *p, const vo
 			   size_t len, struct err *err)
 {
 	struct store *s = rd->store;
-	int r;
+	int r = object_unpack(rd->codec, p->packed, p->len, OBJECT_SIZE_MAX, &rd->raw, err);
 
-	r = object_unpack(rd->codec, p->packed, p->len, OBJECT_SIZE_MAX, &rd->raw, err);
 	r = r < 0 ? r : object_compare(&s->key, &p->what, &rd->raw, data, len, err);
 	LOCKED(&s->lock);
 	pending_object_unref(s, p);
@@ -129,10 +128,9 @@ static int find_stored(struct batch *b, struct reader *rd, const struct object_r
 		       const void *data, size_t len, uint64_t gcs_ended, struct err *err)
 {
 	struct row row;
-	int r;
+	int r = object_fetch(rd->db[table_of(key->kind)], rd->codec, key->kind, &key->id, &rd->raw,
+			     &row, err);
 
-	r = object_fetch(rd->db[table_of(key->kind)], rd->codec, key->kind, &key->id, &rd->raw,
-			 &row, err);
 	if (r <= 0)
 		return r;
 	r = object_compare(&b->store->key, key, &rd->raw, data, len, err);
@@ -148,9 +146,8 @@ static int put_with(struct batch *b, struct reader *rd, const struct object_ref 
 	const bool passing = b->expects_passing_trees && key->kind == OBJECT_TREE;
 	struct pending_object *p = NULL;
 	uint64_t gcs_ended;
-	int r;
+	int r = batch_take_pending(b, key, &p, &gcs_ended);
 
-	r = batch_take_pending(b, key, &p, &gcs_ended);
 	if (r < 0)
 		return err_nomem(err);
 	if (r > 0)

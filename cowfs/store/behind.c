@@ -34,9 +34,8 @@ static int behind_tree(const void *data, size_t len, behind_fn fn, void *ctx, st
 	struct tree_node node;
 	struct tree_entry e;
 	struct tree_child c;
-	int r;
+	int r = tree_node_open(data, len, &node, err);
 
-	r = tree_node_open(data, len, &node, err);
 	if (r < 0)
 		return r;
 	for (uint32_t i = 0; i < node.n && r >= 0; i++) {
@@ -58,9 +57,8 @@ static int behind_tree(const void *data, size_t len, behind_fn fn, void *ctx, st
 static int behind_recipe(const void *data, size_t len, behind_fn fn, void *ctx, struct err *err)
 {
 	struct recipe_view view;
-	int r;
+	int r = recipe_view(data, len, &view, err);
 
-	r = recipe_view(data, len, &view, err);
 	for (unsigned i = 0; r >= 0 && i < view.n; i++) {
 		const struct object_id id = recipe_view_id(&view, i);
 

@@ -123,9 +123,8 @@ static int put_back_all(struct store *s, void *ctx, struct err *err)
 	CLEANUP(query_end_p) struct db_query *q = NULL;
 	struct err why = { 0 };
 	struct ref row;
-	int r;
+	int r = db_query(s->writer[TABLE_META], each_sql, &q, err);
 
-	r = db_query(s->writer[TABLE_META], each_sql, &q, err);
 	if (r < 0)
 		return r;
 	query_bind_int(q, 0, REF_CARRIED);
@@ -196,9 +195,8 @@ int carry_fetch(struct reader *rd, const struct object_id *id, struct buf *out, 
 {
 	CLEANUP(query_end_p) struct db_query *q = NULL;
 	struct ref row;
-	int r;
+	int r = db_query(rd->db[TABLE_META], one_sql, &q, err);
 
-	r = db_query(rd->db[TABLE_META], one_sql, &q, err);
 	if (r < 0)
 		return r;
 	query_bind_int(q, 0, REF_CARRIED);

@@ -11,9 +11,8 @@ static int record_put(struct batch *b, enum ref_kind kind, const void *record, e
 		      struct err *err)
 {
 	CLEANUP(record_ref_done) struct record_ref made = { 0 };
-	int r;
+	int r = record_write(kind, record, &made, err);
 
-	r = record_write(kind, record, &made, err);
 	if (r < 0)
 		return r;
 	return ref_put(b, &made.ref, mode, err);
@@ -24,9 +23,8 @@ static int record_get(struct store *s, enum ref_kind kind, const char *name, voi
 {
 	CLEANUP(buf_done) struct buf hold = BUF_INIT;
 	struct ref ref;
-	int r;
+	int r = ref_get(s, kind, name, strlen(name), &ref, &hold, err);
 
-	r = ref_get(s, kind, name, strlen(name), &ref, &hold, err);
 	if (r < 0)
 		return r;
 	return record_read(&ref, ret, err);
@@ -75,9 +73,8 @@ static int call(const struct visit *v, enum ref_kind kind, const union record *r
 static int visit_ref(const struct ref *ref, void *ctx, struct err *err)
 {
 	union record record;
-	int r;
+	int r = record_read(ref, &record, err);
 
-	r = record_read(ref, &record, err);
 	if (r < 0)
 		return r;
 	r = call(ctx, ref->kind, &record, err);

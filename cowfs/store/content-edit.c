@@ -83,9 +83,8 @@ static int decode_node(struct edit *e, unsigned height, uint64_t first, const st
 	CLEANUP(cached_unref_p) const struct cached *hold = NULL;
 	const uint64_t left = bytes_in(e->base->size, first, blocks_in(height));
 	char hex[OBJECT_HEX_SIZE];
-	int r;
+	int r = cache_load(e->cache, OBJECT_RECIPE, id, &hold, err);
 
-	r = cache_load(e->cache, OBJECT_RECIPE, id, &hold, err);
 	if (r < 0)
 		return r;
 	r = recipe_decode(hold->data, hold->len, node, err);
@@ -228,9 +227,8 @@ static int read_part(struct edit *e, uint64_t block, size_t len, struct err *err
 	const uint64_t want = bytes_in(e->base->size, block, 1);
 	char hex[OBJECT_HEX_SIZE];
 	struct object_id id;
-	int r;
+	int r = find_block(e, block, &id, err);
 
-	r = find_block(e, block, &id, err);
 	if (r < 0 || object_id_is_zero(&id))
 		return r;
 	r = cache_load(e->cache, OBJECT_CHUNK, &id, &hold, err);
@@ -281,9 +279,8 @@ static int keep_id(struct edit *e, unsigned height, uint64_t first, const struct
 static int drop(struct edit *e, unsigned height, uint64_t first, struct object_id *id,
 		struct err *err)
 {
-	int r;
+	int r = e->counts_kept ? 0 : count(e, height, first, id, &e->gone_data, err);
 
-	r = e->counts_kept ? 0 : count(e, height, first, id, &e->gone_data, err);
 	*id = (struct object_id){ 0 };
 	return r;
 }
@@ -334,9 +331,8 @@ static int edit_slots(struct edit *e, unsigned height, uint64_t first, struct ob
 {
 	const uint64_t span = blocks_in(height - 1), end = first + blocks_in(height);
 	struct recipe_node *node;
-	int r;
+	int r = load_node(e, height, first, id, &node, err);
 
-	r = load_node(e, height, first, id, &node, err);
 	if (r < 0)
 		return r;
 	for (unsigned i = 0; i < RECIPE_FANOUT; i++) {

@@ -122,9 +122,8 @@ static int put_node(struct content_writer *w, unsigned level, struct object_id *
 static int close_node(struct content_writer *w, unsigned level, struct err *err)
 {
 	struct object_id id;
-	int r;
+	int r = put_node(w, level, &id, err);
 
-	r = put_node(w, level, &id, err);
 	if (r < 0)
 		return r;
 	return set_slot(w, level + 1, &id, err);
@@ -135,9 +134,8 @@ static int put_block(struct content_writer *w, uint64_t off, const void *data, s
 		     struct err *err)
 {
 	struct object_id id;
-	int r;
+	int r = batch_put(w->b, OBJECT_CHUNK, data, len, &id, err);
 
-	r = batch_put(w->b, OBJECT_CHUNK, data, len, &id, err);
 	if (r < 0)
 		return r;
 
@@ -231,9 +229,8 @@ static int check_room(const struct content_writer *w, uint64_t more, struct err 
 
 int content_writer_add(struct content_writer *w, const void *data, size_t len, struct err *err)
 {
-	int r;
+	int r = check_room(w, len, err);
 
-	r = check_room(w, len, err);
 	if (r < 0)
 		return r;
 	w->failed = add_bytes(w, data, len, err);
@@ -243,9 +240,8 @@ int content_writer_add(struct content_writer *w, const void *data, size_t len, s
 int content_writer_skip(struct content_writer *w, uint64_t hole, struct err *err)
 {
 	uint64_t room;
-	int r;
+	int r = check_room(w, hole, err);
 
-	r = check_room(w, hole, err);
 	if (r < 0)
 		return r;
 	room = CHUNK_SIZE_MAX - w->size % CHUNK_SIZE_MAX;
@@ -259,9 +255,8 @@ int content_writer_skip(struct content_writer *w, uint64_t hole, struct err *err
 static int put_top(struct content_writer *w, struct object_id *ret_id, struct err *err)
 {
 	const unsigned top = recipe_level(w->size);
-	int r;
+	int r = set_slot(w, 0, &w->last_id, err);
 
-	r = set_slot(w, 0, &w->last_id, err);
 	if (r < 0)
 		return r;
 	for (unsigned l = 0; l < top; l++) {
@@ -275,9 +270,8 @@ static int put_top(struct content_writer *w, struct object_id *ret_id, struct er
 static int finish(struct content_writer *w, struct content *ret, struct err *err)
 {
 	struct content c = { .form = CONTENT_HOLE, .size = w->size };
-	int r;
+	int r = check_room(w, 0, err);
 
-	r = check_room(w, 0, err);
 	if (r < 0)
 		return r;
 	r = flush_block(w, w->size, err);
@@ -300,9 +294,8 @@ static int finish(struct content_writer *w, struct content *ret, struct err *err
 
 int content_writer_finish(struct content_writer *w, struct content *ret, struct err *err)
 {
-	int r;
+	int r = finish(w, ret, err);
 
-	r = finish(w, ret, err);
 	writer_reset(w);
 	return r;
 }

@@ -223,9 +223,8 @@ static void stmt_end(sqlite3_stmt **st)
 int db_int(struct db *db, const char *sql, int64_t *ret, struct err *err)
 {
 	CLEANUP(stmt_end) sqlite3_stmt *st = NULL;
-	int rc;
+	int rc = sqlite3_prepare_v2(db->h, sql, -1, &st, NULL);
 
-	rc = sqlite3_prepare_v2(db->h, sql, -1, &st, NULL);
 	if (rc == SQLITE_OK)
 		rc = sqlite3_step(st);
 	if (rc != SQLITE_ROW) {
@@ -239,9 +238,8 @@ int db_int(struct db *db, const char *sql, int64_t *ret, struct err *err)
 int db_begin_read(struct db *db, struct err *err)
 {
 	int64_t v;
-	int r;
+	int r = db_exec(db, "BEGIN", err);
 
-	r = db_exec(db, "BEGIN", err);
 	if (r < 0)
 		return r;
 	/* SQLite takes its snapshot at the first read, so read something now. */

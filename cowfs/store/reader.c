@@ -118,9 +118,8 @@ static int seek_object(struct db *db, const char *object_sql, const char *chunk_
 		       enum object_kind kind, const struct object_id *id, struct db_query **q,
 		       struct row *ret, struct err *err)
 {
-	int r;
+	int r = db_query(db, kind == OBJECT_CHUNK ? chunk_sql : object_sql, q, err);
 
-	r = db_query(db, kind == OBJECT_CHUNK ? chunk_sql : object_sql, q, err);
 	if (r < 0)
 		return r;
 	query_bind_blob(*q, 0, id->b, sizeof(id->b));
@@ -150,10 +149,9 @@ int reader_packed_size(struct reader *rd, enum object_kind kind, const struct ob
 {
 	CLEANUP(query_end_p) struct db_query *q = NULL;
 	struct row unused;
-	int r;
+	int r = seek_object(rd->db[table_of(kind)], size_object_sql, size_chunk_sql, kind, id, &q,
+			    &unused, err);
 
-	r = seek_object(rd->db[table_of(kind)], size_object_sql, size_chunk_sql, kind, id, &q,
-			&unused, err);
 	if (r > 0)
 		*ret = (uint64_t)query_int(q, 1);
 	return r;
@@ -166,9 +164,8 @@ int object_fetch(struct db *db, struct codec *codec, enum object_kind kind,
 	struct err why = { 0 };
 	const void *packed;
 	size_t len;
-	int r;
+	int r = seek_object(db, get_object_sql, get_chunk_sql, kind, id, &q, ret_row, err);
 
-	r = seek_object(db, get_object_sql, get_chunk_sql, kind, id, &q, ret_row, err);
 	if (r <= 0)
 		return r;
 	r = query_blob(q, 1, &packed, &len, &why);

@@ -92,9 +92,8 @@ int recipe_view(const void *data, size_t len, struct recipe_view *ret, struct er
 int recipe_decode(const void *data, size_t len, struct recipe_node *ret, struct err *err)
 {
 	struct recipe_view v = { 0 };
-	int r;
+	int r = recipe_view(data, len, &v, err);
 
-	r = recipe_view(data, len, &v, err);
 	if (r < 0)
 		return r;
 	ret->level = v.level;

@@ -47,9 +47,8 @@ static int require_tree(struct db *meta, const struct ref *ref, struct err *err)
 {
 	static const char sql[] = "SELECT 1 FROM object WHERE id = ?1 AND kind = ?2";
 	CLEANUP(query_end_p) struct db_query *q = NULL;
-	int r;
+	int r = db_query(meta, sql, &q, err);
 
-	r = db_query(meta, sql, &q, err);
 	if (r < 0)
 		return r;
 	query_bind_blob(q, 0, ref->root.b, sizeof(ref->root.b));
@@ -71,9 +70,8 @@ static int apply_delete(struct db *meta, const struct ref_op *op, struct err *er
 {
 	static const char sql[] = "DELETE FROM ref WHERE kind = ?1 AND name = ?2";
 	CLEANUP(query_end_p) struct db_query *q = NULL;
-	int r;
+	int r = db_query(meta, sql, &q, err);
 
-	r = db_query(meta, sql, &q, err);
 	if (r < 0)
 		return r;
 	query_bind_int(q, 0, op->ref.kind);

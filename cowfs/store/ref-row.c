@@ -68,9 +68,8 @@ int ref_row_write(struct db *meta, const struct ref *ref, enum ref_mode mode, st
 	static const char replace_sql[] =
 	    "INSERT OR REPLACE INTO ref(kind, name, root, value, sum) VALUES(?1, ?2, ?3, ?4, ?5)";
 	CLEANUP(query_end_p) struct db_query *q = NULL;
-	int r;
+	int r = db_query(meta, mode == REF_NEW ? new_sql : replace_sql, &q, err);
 
-	r = db_query(meta, mode == REF_NEW ? new_sql : replace_sql, &q, err);
 	if (r < 0)
 		return r;
 	query_bind_int(q, 0, ref->kind);
@@ -89,9 +88,8 @@ int ref_row_read(struct db_query *q, enum ref_kind kind, struct ref *ret, struct
 	struct ref ref = { .kind = kind };
 	const void *name, *root;
 	size_t root_len;
-	int r;
+	int r = query_blob(q, 0, &name, &ref.name_len, err);
 
-	r = query_blob(q, 0, &name, &ref.name_len, err);
 	if (r < 0)
 		return r;
 	r = query_blob(q, 1, &root, &root_len, err);

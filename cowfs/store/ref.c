@@ -10,9 +10,8 @@ static int queue(struct batch *b, const struct ref *ref, bool delete, enum ref_m
 		 struct err *err)
 {
 	struct ref_op *op;
-	int r;
+	int r = ref_op_new(ref, delete, mode, &op, err);
 
-	r = ref_op_new(ref, delete, mode, &op, err);
 	if (r < 0)
 		return r;
 	batch_add_ref_op(b, op);
@@ -57,9 +56,8 @@ int ref_get(struct store *s, enum ref_kind kind, const char *name, size_t name_l
 	CLEANUP(reader_give_p) struct reader *rd = NULL;
 	CLEANUP(query_end_p) struct db_query *q = NULL;
 	struct ref ref;
-	int r;
+	int r = select_refs(s, sql, kind, name, name_len, &rd, &q, err);
 
-	r = select_refs(s, sql, kind, name, name_len, &rd, &q, err);
 	if (r < 0)
 		return r;
 	r = query_step(q, err);
@@ -86,9 +84,8 @@ int ref_each(struct store *s, enum ref_kind kind, const char *prefix, size_t pre
 	CLEANUP(reader_give_p) struct reader *rd = NULL;
 	CLEANUP(query_end_p) struct db_query *q = NULL;
 	struct ref ref;
-	int r;
+	int r = select_refs(s, sql, kind, prefix, prefix_len, &rd, &q, err);
 
-	r = select_refs(s, sql, kind, prefix, prefix_len, &rd, &q, err);
 	if (r < 0)
 		return r;
 	while ((r = query_step(q, err)) > 0) {

@@ -62,9 +62,8 @@ int root_decode(const void *data, size_t len, struct root *ret, struct err *err)
 	struct tree_entry links, want;
 	struct root root = { 0 };
 	struct tree_node node;
-	int r;
+	int r = tree_node_open(data, len, &node, err);
 
-	r = tree_node_open(data, len, &node, err);
 	if (r < 0)
 		return r;
 	if (node.level != 0 || node.n < 1 || node.n > 2)
@@ -94,9 +93,8 @@ int root_get(struct store *s, const struct object_id *id, struct root *ret, stru
 {
 	CLEANUP(buf_done) struct buf bytes = BUF_INIT;
 	char hex[OBJECT_HEX_SIZE];
-	int r;
+	int r = cache_require(s, OBJECT_TREE, id, &bytes, err);
 
-	r = cache_require(s, OBJECT_TREE, id, &bytes, err);
 	if (r < 0)
 		return r;
 	r = root_decode(bytes.data, bytes.len, ret, err);
@@ -120,9 +118,8 @@ int root_link(struct store *s, const struct root *root, uint64_t ino, struct tre
 	      struct buf *hold, struct err *err)
 {
 	struct tree_entry e;
-	int r;
+	int r = root_find_link(s, root, ino, &e, hold, err);
 
-	r = root_find_link(s, root, ino, &e, hold, err);
 	if (r == -ENOENT)
 		return err_set(err, -EBADMSG,
 			       "the file with inode %" PRIu64 " is not among the links", ino);

@@ -87,9 +87,8 @@ static int verify_tables(struct db *db, enum schema_file f, struct err *err)
 	CLEANUP(query_end_p) struct db_query *q = NULL;
 	const void *tables = NULL;
 	size_t len = 0;
-	int r;
+	int r = db_query(db, sql, &q, err);
 
-	r = db_query(db, sql, &q, err);
 	if (r < 0)
 		return r;
 	r = query_step(q, err);
@@ -167,9 +166,8 @@ static int put_setting(struct db *db, const char *name, const void *value, size_
 		       struct err *err)
 {
 	CLEANUP(query_end_p) struct db_query *q = NULL;
-	int r;
+	int r = db_query(db, put_setting_sql, &q, err);
 
-	r = db_query(db, put_setting_sql, &q, err);
 	if (r < 0)
 		return r;
 	query_bind_blob(q, 0, name, strlen(name));
@@ -183,9 +181,8 @@ static int get_setting(struct db *db, const char *name, void *value, size_t len,
 	CLEANUP(query_end_p) struct db_query *q = NULL;
 	const void *data;
 	size_t have;
-	int r;
+	int r = db_query(db, get_setting_sql, &q, err);
 
-	r = db_query(db, get_setting_sql, &q, err);
 	if (r < 0)
 		return r;
 	query_bind_blob(q, 0, name, strlen(name));
@@ -209,9 +206,8 @@ static int get_setting(struct db *db, const char *name, void *value, size_t len,
 int schema_identity(struct db *db, struct schema_identity *ret, struct err *err)
 {
 	struct schema_identity id;
-	int r;
+	int r = get_setting(db, "store", id.store, sizeof(id.store), err);
 
-	r = get_setting(db, "store", id.store, sizeof(id.store), err);
 	if (r < 0)
 		return r;
 	r = get_setting(db, "secret", &id.key, sizeof(id.key), err);
@@ -250,9 +246,8 @@ static int fill(const char *path, enum schema_file f, const struct schema_identi
 		struct err *err)
 {
 	CLEANUP(db_close_p) struct db *db = NULL;
-	int r;
+	int r = db_open(path, DB_CREATE, &db, err);
 
-	r = db_open(path, DB_CREATE, &db, err);
 	if (r < 0)
 		return r;
 	r = write_tables(db, f, identity, err);
@@ -317,9 +312,8 @@ int schema_migrate(struct db *db, enum schema_file f, const struct schema_step *
 {
 	int64_t have = 0;
 	char sql[64];
-	int r;
+	int r = db_int(db, "PRAGMA user_version", &have, err);
 
-	r = db_int(db, "PRAGMA user_version", &have, err);
 	if (r < 0)
 		return r;
 	if (have > version)

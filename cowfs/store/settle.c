@@ -234,9 +234,8 @@ int settle_root(struct settle *s, struct batch *b, const struct object_id *root,
 {
 	const struct settled *one;
 	struct root to;
-	int r;
+	int r = root_get(batch_store(b), root, &to, err);
 
-	r = root_get(batch_store(b), root, &to, err);
 	if (r < 0)
 		return r;
 	r = settle_tree(s, b, &to.top.id, err);

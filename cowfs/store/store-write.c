@@ -176,9 +176,8 @@ static int commit(struct store *s, enum table t, bool durable, struct err *err)
 static int try_write(struct store *s, const struct store_change *c, struct err *err)
 {
 	struct db *db = s->writer[c->table];
-	int r;
+	int r = look_for_room(s, c->table, c->bytes, err);
 
-	r = look_for_room(s, c->table, c->bytes, err);
 	if (r < 0)
 		return r;
 	r = store_writable(s, err);

@@ -84,9 +84,8 @@ static int clear_half_made(const char *chunks, struct err *err)
 	CLEANUP(db_close_p) struct db *db = NULL;
 	bool there = false;
 	int64_t n = 0;
-	int r;
+	int r = exists(chunks, &there, err);
 
-	r = exists(chunks, &there, err);
 	if (r < 0 || !there)
 		return r;
 	r = schema_probe(chunks, SCHEMA_CHUNKS, NULL, err);
@@ -169,9 +168,8 @@ static int read_identity(struct store *s, struct err *err)
 {
 	CLEANUP(reader_give_p) struct reader *rd = NULL;
 	struct schema_identity identity[TABLES];
-	int r;
+	int r = reader_take(s, &rd, err);
 
-	r = reader_take(s, &rd, err);
 	if (r < 0)
 		return r;
 	for (int t = 0; t < TABLES; t++) {
@@ -401,9 +399,8 @@ int store_has(struct store *s, enum object_kind kind, const struct object_id *id
 {
 	CLEANUP(reader_give_p) struct reader *rd = NULL;
 	struct row row;
-	int r;
+	int r = reader_take(s, &rd, err);
 
-	r = reader_take(s, &rd, err);
 	if (r < 0)
 		return r;
 	return reader_find(rd, kind, id, &row, err);
@@ -432,9 +429,8 @@ int store_sizes(struct store *s, struct store_sizes *ret, struct err *err)
 	CLEANUP(reader_give_p) struct reader *rd = NULL;
 	int64_t n[TABLES] = { 0 }, bytes[TABLES] = { 0 };
 	struct store_sizes sizes = { 0 };
-	int r;
+	int r = reader_take(s, &rd, err);
 
-	r = reader_take(s, &rd, err);
 	if (r < 0)
 		return r;
 	for (int t = 0; t < TABLES; t++) {

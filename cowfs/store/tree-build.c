@@ -108,9 +108,8 @@ int tree_builder_new(struct batch *b, struct tree_builder **ret, struct err *err
 int tree_builder_new_over(struct batch *b, struct cache *c, struct tree_builder **ret,
 			  struct err *err)
 {
-	int r;
+	int r = tree_builder_new(b, ret, err);
 
-	r = tree_builder_new(b, ret, err);
 	if (r < 0)
 		return r;
 	(*ret)->cache = c;
@@ -377,9 +376,8 @@ static int take_subtree(struct tree_builder *t, unsigned level, const struct tre
 			struct err *err)
 {
 	struct level *l = &t->levels[level];
-	int r;
+	int r = settle(t, level, err);
 
-	r = settle(t, level, err);
 	if (r <= 0)
 		return r;
 	for (unsigned i = 0; i < level; i++) {
@@ -421,9 +419,8 @@ int tree_builder_read(struct tree_builder *t, const struct object_id *id,
 	CLEANUP(cached_unref_p) const struct cached *hold = NULL;
 	char hex[OBJECT_HEX_SIZE];
 	struct tree_node node;
-	int r;
+	int r = cache_load(t->cache, OBJECT_TREE, id, &hold, err);
 
-	r = cache_load(t->cache, OBJECT_TREE, id, &hold, err);
 	if (r < 0)
 		return r;
 	r = tree_node_open(hold->data, hold->len, &node, err);
@@ -447,9 +444,8 @@ static int reopen(struct tree_builder *t, unsigned level, struct err *err)
 	struct level *l = &t->levels[level], *lower = l - 1;
 	struct tree_node node;
 	struct tree_child c = { 0 };
-	int r;
+	int r = tree_builder_read(t, &l->taken_id, &hold, &node, err);
 
-	r = tree_builder_read(t, &l->taken_id, &hold, &node, err);
 	if (r < 0)
 		return r;
 	if (node.level != level)
@@ -523,9 +519,8 @@ int tree_builder_finish(struct tree_builder *t, struct object_id *ret_id,
 			struct tree_summary *ret_below, struct err *err)
 {
 	struct level *top = NULL;
-	int r;
+	int r = t->failed;
 
-	r = t->failed;
 	if (r < 0)
 		err_set(err, r, "an earlier part of the directory could not be stored");
 	else

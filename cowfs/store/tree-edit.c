@@ -138,9 +138,8 @@ static int edit_branch(struct edit *e, const struct tree_node *branch,
 		       const struct tree_child *next, struct err *err)
 {
 	struct tree_child c, behind;
-	int r;
+	int r = tree_node_child(branch, 0, &c, err);
 
-	r = tree_node_child(branch, 0, &c, err);
 	for (uint32_t i = 1; r == 0 && i < branch->n; i++) {
 		r = tree_node_child(branch, i, &behind, err);
 		if (r < 0)

@@ -17,9 +17,8 @@ static int load_node(struct store *s, const struct object_id *id, struct buf *by
 		     struct tree_node *ret, struct err *err)
 {
 	char hex[OBJECT_HEX_SIZE];
-	int r;
+	int r = cache_require(s, OBJECT_TREE, id, bytes, err);
 
-	r = cache_require(s, OBJECT_TREE, id, bytes, err);
 	if (r < 0)
 		return r;
 	r = tree_node_open(bytes->data, bytes->len, ret, err);
@@ -36,9 +35,8 @@ static int load_child(struct store *s, const struct tree_node *branch, uint32_t 
 	struct tree_child c;
 	uint32_t first;
 	bool equal;
-	int r;
+	int r = tree_node_child(branch, i, &c, err);
 
-	r = tree_node_child(branch, i, &c, err);
 	if (r < 0)
 		return r;
 	r = load_node(s, &c.id, bytes, ret, err);
@@ -62,9 +60,8 @@ static int find_child(const struct tree_node *branch, const char *name, size_t n
 {
 	uint32_t i;
 	bool equal;
-	int r;
+	int r = tree_node_find(branch, name, name_len, &i, &equal, err);
 
-	r = tree_node_find(branch, name, name_len, &i, &equal, err);
 	if (r < 0)
 		return r;
 	*ret_i = equal || i == 0 ? i : i - 1;
@@ -78,9 +75,8 @@ int tree_lookup(struct store *s, const struct object_id *tree, const char *name,
 	struct tree_node node, child;
 	uint32_t i;
 	bool equal;
-	int r;
+	int r = load_node(s, tree, hold, &node, err);
 
-	r = load_node(s, tree, hold, &node, err);
 	if (r < 0)
 		return r;
 	while (node.level > 0) {
@@ -142,9 +138,8 @@ void tree_iter_free(struct tree_iter *it)
 static int step_down(struct tree_iter *it, struct err *err)
 {
 	struct step *from = &it->steps[it->depth - 1], *to = from + 1;
-	int r;
+	int r = load_child(it->s, &from->node, from->next, &to->bytes, &to->node, err);
 
-	r = load_child(it->s, &from->node, from->next, &to->bytes, &to->node, err);
 	if (r < 0)
 		return r;
 	from->next++;

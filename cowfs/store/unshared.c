@@ -113,9 +113,8 @@ static int sum_up(struct walk *w, struct unshared *ret, struct err *err)
 	const struct seen *s;
 	uint64_t size;
 	size_t pos = 0;
-	int r;
+	int r = reader_take(w->store, &rd, err);
 
-	r = reader_take(w->store, &rd, err);
 	while (r >= 0 && (s = map_next(&w->seen, &pos))) {
 		if (s->by[SIDE_OTHER])
 			continue;

@@ -182,9 +182,8 @@ int inos_give(struct walk *w, struct err *err)
 	CLEANUP(buf_done) struct buf inos = BUF_INIT;
 	CLEANUP(giver_done) struct giver g = { .apart = w->links.apart };
 	struct linked *l;
-	int r;
+	int r = gather_sorted(w, &inos, err);
 
-	r = gather_sorted(w, &inos, err);
 	if (r < 0)
 		return r;
 	g.spare = g.apart ? 2 * CAPTURE_APART - 1 : INT64_MAX;

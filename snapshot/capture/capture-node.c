@@ -197,9 +197,8 @@ static int read_version(struct node_reader *nr, int fd, const struct stat *befor
 {
 	struct tree_entry e = { 0 };
 	struct content content;
-	int r;
+	int r = node_read_content(nr, fd, before, &content, err);
 
-	r = node_read_content(nr, fd, before, &content, err);
 	if (r == 0)
 		r = node_read_xattrs(nr, fd, &e.xattrs, err);
 	if (r == 0)
@@ -245,9 +244,8 @@ static int read_restless(struct node_reader *nr, int fd, struct tree_entry *ret,
 	struct tree_entry e = { 0 };
 	struct content first, second;
 	struct stat before;
-	int r;
+	int r = examine(fd, &before, err);
 
-	r = examine(fd, &before, err);
 	if (r == 0)
 		r = read_to_end(nr, fd, (uint64_t)before.st_size + GROWTH_MAX, &first, err);
 	if (r == 0) {
@@ -287,9 +285,8 @@ static int read_still(struct node_reader *nr, struct node *n, struct stat *ret_s
 {
 	struct tree_entry again;
 	struct stat first;
-	int r;
+	int r = read_version(nr, nr->file, &nr->file_stat, &n->e, ret_st, err);
 
-	r = read_version(nr, nr->file, &nr->file_stat, &n->e, ret_st, err);
 	if (r != 0)
 		return r;
 	n->trusted = !is_fresh(&n->e, &nr->before);
@@ -416,9 +413,8 @@ static int read_regular(struct node_reader *nr, int dirfd, const char *name, con
 static int read_target(int dirfd, const char *name, struct node *n, struct err *err)
 {
 	char target[TREE_TARGET_LEN_MAX + 1];
-	ssize_t len;
+	ssize_t len = readlinkat(dirfd, name, target, sizeof(target));
 
-	len = readlinkat(dirfd, name, target, sizeof(target));
 	if (len < 0 && errno == EINVAL)
 		return NODE_CHANGED;
 	if (len < 0)

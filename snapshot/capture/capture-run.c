@@ -97,9 +97,8 @@ static int leave(struct worker *k, struct dir *d, struct err *err)
 static int enter(struct worker *k, struct dir *parent, struct item *item, struct err *err)
 {
 	struct dir *d = NULL;
-	int r;
+	int r = take_listed_dir(k, parent, item, &d, err);
 
-	r = take_listed_dir(k, parent, item, &d, err);
 	if (r < 0)
 		return r;
 	if (!d)

@@ -32,9 +32,8 @@ static int take_linked(struct worker *k, struct dir *d, struct item *item, int f
 	const struct file_id id = file_id_of(st);
 	struct node *n = NULL;
 	struct linked *l;
-	int r;
+	int r = links_find(&w->links, &id, stat, item->old, &l, err);
 
-	r = links_find(&w->links, &id, stat, item->old, &l, err);
 	if (r < 0)
 		return r;
 	if (r == 0) {
@@ -381,9 +380,8 @@ static bool has_old_names(const struct walk *w, const struct item *item, const s
 static int list(struct worker *k, struct dir *d, int fd, struct item *item, struct err *err)
 {
 	struct stat st;
-	int r;
+	int r = node_read_dir(&k->reader, fd, k->walk->home, item->old, &st, &item->node, err);
 
-	r = node_read_dir(&k->reader, fd, k->walk->home, item->old, &st, &item->node, err);
 	if (r != 0)
 		return r;
 	if (walk_excludes(k->walk, &st))

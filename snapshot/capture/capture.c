@@ -103,9 +103,8 @@ static int pass(struct batch *b, const char *path, const struct capture_options 
 		const struct signatures *known, bool careful, struct captured *ret, struct err *err)
 {
 	CLEANUP(walk_done) struct walk w;
-	int r;
+	int r = walk_init(&w, b, path, options, known, careful, err);
 
-	r = walk_init(&w, b, path, options, known, careful, err);
 	if (r < 0)
 		return r;
 	r = walk_and_finish(&w, path, options, ret, err);

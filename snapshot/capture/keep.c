@@ -189,9 +189,8 @@ ssize_t keep_peek(const struct object_key *key, int fd, dev_t home,
 ssize_t keep_peek_held(int fd, uint64_t size, uint64_t off, void *data, size_t len)
 {
 	struct stat st;
-	ssize_t n;
+	ssize_t n = fdio_pread(fd, data, len, (off_t)off);
 
-	n = fdio_pread(fd, data, len, (off_t)off);
 	if (n <= 0 || fstat(fd, &st) < 0 || (uint64_t)st.st_size != size || lease_held(fd) != 1)
 		return 0;
 	return n;

@@ -268,9 +268,8 @@ static int start_threads(struct leases *l, struct err *err)
 {
 	sigset_t all, before;
 	pthread_attr_t attr;
-	int rc;
+	int rc = pthread_attr_init(&attr);
 
-	rc = pthread_attr_init(&attr);
 	if (rc != 0)
 		return err_set(err, -rc, "cannot make a thread for leases");
 	rc = pthread_attr_setstacksize(&attr, STACK_SIZE);

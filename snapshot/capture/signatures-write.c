@@ -177,9 +177,8 @@ static int copy_record(struct copying *c, const struct frame *f)
 	const size_t start = c->out->len;
 	const uint32_t n = le32_load(f->record);
 	size_t dirs = 0, at;
-	int r;
+	int r = buf_append(c->out, f->record, (size_t)(f->it.next - f->record));
 
-	r = buf_append(c->out, f->record, (size_t)(f->it.next - f->record));
 	if (r < 0)
 		return r;
 	for (struct signature_iter it = signature_iter_at(f->record); it.left > 0;

@@ -361,9 +361,8 @@ int signatures_verify(struct signatures *s, struct err *err)
 	CLEANUP(verifier_done) struct verifier v = { .data = s->bytes.data };
 	CLEANUP(buf_done) struct buf wanted = BUF_INIT;
 	size_t at = HEAD_SIZE;
-	int r;
+	int r = verify_head(s, err);
 
-	r = verify_head(s, err);
 	v.end = s->top;
 	while (r >= 0 && at < s->top)
 		r = verify_record(&v, &wanted, &at, err);

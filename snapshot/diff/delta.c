@@ -233,9 +233,9 @@ int delta_find(struct store *s, const struct object_id *before, const struct obj
 	       const struct delta_options *options, struct delta *ret, struct err *err)
 {
 	CLEANUP(finding_done) struct finding f = { .options = options };
-	int r;
+	int r =
+	    diff_walk(s, before, after, &(struct diff_options){ .deep = true }, on_entry, &f, err);
 
-	r = diff_walk(s, before, after, &(struct diff_options){ .deep = true }, on_entry, &f, err);
 	if (r < 0)
 		return r;
 	if (options->renames)

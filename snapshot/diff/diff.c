@@ -282,9 +282,8 @@ int diff_walk(struct store *s, const struct object_id *from, const struct object
 	      const struct diff_options *options, diff_fn fn, void *ctx, struct err *err)
 {
 	CLEANUP(walk_done) struct walk w = { .store = s, .options = options, .fn = fn, .ctx = ctx };
-	int r;
+	int r = root_get(s, from, &w.root[OLD], err);
 
-	r = root_get(s, from, &w.root[OLD], err);
 	if (r < 0)
 		return r;
 	r = root_get(s, to, &w.root[NEW], err);

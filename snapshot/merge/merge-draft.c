@@ -243,9 +243,8 @@ int draft_is_empty(struct draft *d, struct draft_name *dir, const char *path, st
 	CLEANUP(tree_iter_free_p) struct tree_iter *it = NULL;
 	const struct draft_name *n;
 	struct tree_entry e;
-	int r;
+	int r = open_dir(d, dir, path, strlen(path), err);
 
-	r = open_dir(d, dir, path, strlen(path), err);
 	if (r < 0)
 		return r;
 	for (size_t pos = 0; (n = map_next(&dir->dir->names, &pos));)

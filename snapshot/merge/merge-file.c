@@ -215,9 +215,8 @@ static int merge_regular(struct merging *m, const char *path, const struct versi
 	CLEANUP(texts_done) struct texts t = { 0 };
 	const enum merge_on_conflict wish = merge_wish(m, path);
 	unsigned hunks;
-	int r;
+	int r = load_texts(m, v, &t, err);
 
-	r = load_texts(m, v, &t, err);
 	if (r < 0)
 		return r;
 	if (r == 0)

@@ -222,9 +222,8 @@ static int fill_at(struct merging *m, const struct place *p, const char *path, s
 {
 	const bool own = p->v[OURS].e && strcmp(p->v[OURS].path, path) == 0;
 	struct draft_name *n;
-	int r;
+	int r = make_way(m, path, p->v, &n, err);
 
-	r = make_way(m, path, p->v, &n, err);
 	if (r == 0)
 		return stay(m, p, err);
 	if (r > 0 && own && dir_part(&n->now))

@@ -131,9 +131,8 @@ int side_collect(struct store *s, const struct object_id *base, const struct obj
 	CLEANUP(collecting_done)
 	struct collecting c = { .side = SIDE_INIT, .take = take, .take_ctx = take_ctx };
 	void *existing;
-	int r;
+	int r = diff_walk(s, base, root, &all, on_difference, &c, err);
 
-	r = diff_walk(s, base, root, &all, on_difference, &c, err);
 	/* Only now do they stay where they are. */
 	for (size_t i = 0; i < c.side.n && r >= 0; i++)
 		if (map_add(&c.side.by_path, c.side.list[i].path, &c.side.list[i], &existing) < 0)

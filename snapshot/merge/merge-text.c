@@ -139,9 +139,8 @@ int merge_text(const struct buf text[VERSIONS], const struct merge_options *opti
 	CLEANUP(run_done) struct run first = { 0 };
 	CLEANUP(run_done) struct run favoured = { 0 };
 	const struct git *g;
-	int r;
+	int r = git_load(&g, err);
 
-	r = git_load(&g, err);
 	if (r < 0)
 		return r;
 	r = run(g, text, options, GIT_MERGE_FILE_FAVOR_NORMAL, NULL, &first, err);

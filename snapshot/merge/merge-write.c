@@ -279,9 +279,8 @@ int merge_write(struct merging *m, struct err *err)
 	CLEANUP(writing_done) struct writing w = { .m = m };
 	struct draft *d = &m->draft;
 	struct root root = d->root;
-	int r;
+	int r = cache_new(m->store, &limits, &w.cache, err);
 
-	r = cache_new(m->store, &limits, &w.cache, err);
 	if (r < 0)
 		return r;
 	r = count_names(d, err);

@@ -57,9 +57,8 @@ int merge_trees(struct batch *b, const struct object_id *base, const struct obje
 		.fresh = MAP_INIT(object_ref_hash, object_ref_equal),
 		.choices = MAP_INIT(map_hash_str, map_equal_str),
 	};
-	int r;
+	int r = merge_learn_choices(&m, err);
 
-	r = merge_learn_choices(&m, err);
 	if (r < 0)
 		return r;
 	r = root_get(m.store, base, &m.base, err);
@@ -153,9 +152,8 @@ int merge_overlap(struct store *s, const struct object_id *base, const struct ob
 		  const struct object_id *b, merge_overlap_fn fn, void *ctx, struct err *err)
 {
 	CLEANUP(overlapping_done) struct overlapping o = { .a = SIDE_INIT, .b = SIDE_INIT };
-	int r;
+	int r = side_collect(s, base, a, can_be_named, NULL, &o.a, err);
 
-	r = side_collect(s, base, a, can_be_named, NULL, &o.a, err);
 	if (r < 0)
 		return r;
 	r = side_collect(s, base, b, can_be_named, NULL, &o.b, err);

@@ -92,9 +92,8 @@ static int walk_chunk(struct check_walk *w, const struct object_id *id, uint64_t
 	struct err why = { 0 };
 	struct row row;
 	size_t len;
-	int r;
+	int r = walk_visit(w, OBJECT_CHUNK, id, &row, err);
 
-	r = walk_visit(w, OBJECT_CHUNK, id, &row, err);
 	if (r > 0)
 		r = chunk_len(w, id, row.seq, &len, err);
 	if (r <= 0 || len == want)
@@ -173,9 +172,8 @@ static int walk_recipe(struct check_walk *w, const struct object_id *id, unsigne
 	struct recipe_key key = { .bytes = bytes, .level = level };
 	struct seen_recipe *seen;
 	struct row row;
-	int r;
+	int r = walk_visit(w, OBJECT_RECIPE, id, &row, err);
 
-	r = walk_visit(w, OBJECT_RECIPE, id, &row, err);
 	if (r <= 0)
 		return r;
 	key.seq = row.seq;

@@ -70,9 +70,8 @@ int walk_fetch(struct check_walk *w, enum object_kind kind, const struct object_
 	struct reader *rd = w->c->rd;
 	struct err why = { 0 };
 	struct row row;
-	int r;
+	int r = object_fetch(rd->db[table_of(kind)], rd->codec, kind, id, out, &row, &why);
 
-	r = object_fetch(rd->db[table_of(kind)], rd->codec, kind, id, out, &row, &why);
 	return r > 0 ? 1 : lost(w, kind, id, r, &why, err);
 }
 
@@ -80,17 +79,15 @@ int walk_contradiction(struct check_walk *w, enum object_kind kind, const struct
 		       const char *why, struct err *err)
 {
 	size_t finding;
-	int r;
+	int r = check_add_about(w->c, kind, id, why, &finding, err);
 
-	r = check_add_about(w->c, kind, id, why, &finding, err);
 	return r < 0 ? r : walk_blame(w, finding, err);
 }
 
 int walk_link_flaw(struct check_walk *w, const char *why, struct err *err)
 {
 	size_t finding;
-	int r;
+	int r = check_add_once(w->c, "hard link", why, &finding, err);
 
-	r = check_add_once(w->c, "hard link", why, &finding, err);
 	return r < 0 ? r : walk_blame(w, finding, err);
 }

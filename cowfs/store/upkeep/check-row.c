@@ -33,9 +33,8 @@ static int read_row(struct db_query *q, struct checked_row *ret, struct err *why
 	const int64_t kind = query_int(q, 4);
 	const void *id;
 	size_t id_len;
-	int r;
+	int r = query_blob(q, 3, &ret->packed, &ret->len, why);
 
-	r = query_blob(q, 3, &ret->packed, &ret->len, why);
 	if (r < 0)
 		return r;
 	if (kind < 1 || kind > OBJECT_KINDS)
@@ -54,9 +53,8 @@ static int verify_content(const struct object_key *key, struct codec *codec, str
 			  struct checked_row *row, struct err *why)
 {
 	struct object_id actual;
-	int r;
+	int r = object_unpack(codec, row->packed, row->len, object_kind_max(row->kind), raw, why);
 
-	r = object_unpack(codec, row->packed, row->len, object_kind_max(row->kind), raw, why);
 	if (r < 0)
 		return r;
 	row->unpacked = true;

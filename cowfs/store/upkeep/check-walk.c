@@ -89,9 +89,8 @@ static int load_node(struct check_walk *w, const struct object_id *id, int64_t s
 		     struct err *err)
 {
 	struct err why = { 0 };
-	int r;
+	int r = walk_fetch(w, OBJECT_TREE, id, &f->bytes, err);
 
-	r = walk_fetch(w, OBJECT_TREE, id, &f->bytes, err);
 	if (r <= 0)
 		return r;
 	r = tree_node_open(f->bytes.data, f->bytes.len, &f->node, &why);
@@ -137,9 +136,8 @@ static int enter(struct check_walk *w, const struct object_id *id, const struct 
 	struct frame *f;
 	struct row row;
 	bool loaded = false;
-	int r;
+	int r = reserve_frame(w, err);
 
-	r = reserve_frame(w, err);
 	if (r < 0)
 		return r;
 	f = &w->stack[w->depth];
@@ -231,9 +229,8 @@ static int walk_child(struct check_walk *w, struct frame *f, struct err *err)
 	struct node_claim claim = { .level = f->node.level - 1 };
 	const struct seen_node *before = f->before;
 	struct tree_child c;
-	int r;
+	int r = tree_node_child(&f->node, f->i++, &c, err);
 
-	r = tree_node_child(&f->node, f->i++, &c, err);
 	if (r < 0)
 		return r;
 	if (before && !seen_node_is_before(before, c.name, c.name_len)) {
@@ -352,9 +349,8 @@ static int walk_root(struct check_walk *w, const struct object_id *id, struct er
 	struct node_claim top = { .below = &w->root.top.below };
 	struct err why = { 0 };
 	struct row row;
-	int r;
+	int r = walk_visit(w, OBJECT_TREE, id, &row, err);
 
-	r = walk_visit(w, OBJECT_TREE, id, &row, err);
 	if (r > 0)
 		r = walk_fetch(w, OBJECT_TREE, id, &bytes, err);
 	if (r <= 0)

@@ -53,9 +53,8 @@ static int scan_table(struct check *c, enum table t, uint64_t total, struct err 
 		[TABLE_CHUNKS] = "SELECT " CHECK_ROW_CHUNKS " FROM chunk ORDER BY seq",
 	};
 	CLEANUP(query_end_p) struct db_query *q = NULL;
-	int r;
+	int r = db_query(c->rd->db[t], sql[t], &q, err);
 
-	r = db_query(c->rd->db[t], sql[t], &q, err);
 	if (r < 0)
 		return r;
 	while ((r = query_step(q, err)) > 0) {
@@ -109,9 +108,8 @@ static int check_file(struct check *c, enum table t, uint64_t total, struct err 
 	static const char *const name[TABLES] = { "meta.db", "chunks.db" };
 	struct schema_identity identity;
 	struct err why = { 0 };
-	int r;
+	int r = db_verify(c->rd->db[t], on_complaint, c, &why);
 
-	r = db_verify(c->rd->db[t], on_complaint, c, &why);
 	r = as_finding(c, r, name[t], &why, err);
 	if (r < 0)
 		return r;
@@ -146,9 +144,8 @@ static int check_refs(struct check *c, struct err *err)
 	CLEANUP(check_walk_free_p) struct check_walk *w = NULL;
 	struct ref_visit visit = { .check = c };
 	struct err why = { 0 };
-	int r;
+	int r = check_walk_new(c, &w, err);
 
-	r = check_walk_new(c, &w, err);
 	if (r < 0)
 		return r;
 	visit.walk = w;
@@ -213,9 +210,8 @@ int check_store(struct store *s, check_progress_fn progress, void *ctx, struct c
 	static const char *const count[TABLES] = { "SELECT count(*) FROM object",
 						   "SELECT count(*) FROM chunk" };
 	int64_t n[TABLES] = { 0 };
-	int r;
+	int r = reader_take(s, &c.rd, err);
 
-	r = reader_take(s, &c.rd, err);
 	if (r < 0)
 		return r;
 	r = begin(&c, err);

@@ -139,9 +139,8 @@ static int attach(struct store *s, struct gc *g, struct err *err)
 static int add_roots(struct store *s, struct gc *g, struct err *err)
 {
 	CLEANUP(reader_give_p) struct reader *rd = NULL;
-	int r;
+	int r = reader_take(s, &rd, err);
 
-	r = reader_take(s, &rd, err);
 	if (r < 0)
 		return stopped(err, r);
 	r = ref_scan(rd->db[TABLE_META], 0, add_root, g, err);
@@ -228,9 +227,8 @@ static int mark_row(struct gc *g, struct reader *rd, const struct object_ref *t,
 {
 	bool is_leaf = t->kind == OBJECT_CHUNK || t->kind == OBJECT_XATTRS;
 	struct row row;
-	int r;
+	int r = reader_find(rd, t->kind, &t->id, &row, err);
 
-	r = reader_find(rd, t->kind, &t->id, &row, err);
 	if (r < 0)
 		return r;
 	/* Missing, but nothing lies behind it: a matter for check.  Else store_require() says so. */
@@ -254,9 +252,8 @@ static int add_behind(enum object_kind kind, const struct object_id *id, void *c
 static int mark_behind(struct gc *g, const struct object_ref *t, struct err *err)
 {
 	char hex[OBJECT_HEX_SIZE];
-	int r;
+	int r = store_require(g->store, t->kind, &t->id, &g->node, err);
 
-	r = store_require(g->store, t->kind, &t->id, &g->node, err);
 	if (r < 0)
 		return r;
 	r = behind_each(t->kind, g->node.data, g->node.len, add_behind, g, err);
@@ -280,9 +277,8 @@ static int mark_one(struct gc *g, struct reader *rd, struct err *err)
 static int step_mark(struct gc *g, unsigned budget, struct err *err)
 {
 	CLEANUP(reader_give_p) struct reader *rd = NULL;
-	int r;
+	int r = reader_take(g->store, &rd, err);
 
-	r = reader_take(g->store, &rd, err);
 	while (r >= 0 && budget-- > 0 && g->todo.len > 0)
 		r = mark_one(g, rd, err);
 	if (r < 0 || g->todo.len > 0)
@@ -320,9 +316,8 @@ static int find_victims(struct gc *g, unsigned budget, struct victims *v, struct
 	CLEANUP(query_end_p) struct db_query *q = NULL;
 	struct store *s = g->store;
 	unsigned n = 0;
-	int r;
+	int r = db_query(s->writer[g->table], sql[g->table], &q, err);
 
-	r = db_query(s->writer[g->table], sql[g->table], &q, err);
 	if (r < 0)
 		return r;
 	query_bind_int(q, 0, g->at[g->table]);
@@ -364,9 +359,8 @@ static int delete_each(struct store *s, void *ctx, struct err *err)
 	};
 	CLEANUP(query_end_p) struct db_query *q = NULL;
 	const struct deletion *d = ctx;
-	int r;
+	int r = db_query(s->writer[d->table], sql[d->table], &q, err);
 
-	r = db_query(s->writer[d->table], sql[d->table], &q, err);
 	for (size_t i = 0; i < d->n && r >= 0; i++) {
 		query_bind_int(q, 0, d->seqs[i]);
 		r = query_run(q, err);
@@ -396,9 +390,8 @@ static int sweep_some(struct gc *g, unsigned budget, struct err *err)
 {
 	CLEANUP(buf_done) struct buf seqs = BUF_INIT;
 	struct victims v = { 0 };
-	int r;
+	int r = find_victims(g, budget, &v, err);
 
-	r = find_victims(g, budget, &v, err);
 	buf_swap(&seqs, &v.seqs);
 	if (r < 0)
 		return r;
@@ -510,9 +503,8 @@ int gc_step(struct gc *g, unsigned budget, struct gc_progress *ret, struct err *
 int gc_run(struct store *s, struct gc_progress *ret, struct err *err)
 {
 	CLEANUP(gc_end_p) struct gc *g = NULL;
-	int r;
+	int r = gc_begin(s, &g, err);
 
-	r = gc_begin(s, &g, err);
 	if (r < 0)
 		return r;
 	do

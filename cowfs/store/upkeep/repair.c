@@ -153,9 +153,8 @@ static int judge_found(struct repair *p, struct row row, struct db_query *q, str
 	struct cure cure = { .seq = row.seq };
 	struct checked_row have;
 	struct err why = { 0 };
-	int r;
+	int r = check_row(&p->store->key, p->store->write_codec, q, &p->raw, &have, &why);
 
-	r = check_row(&p->store->key, p->store->write_codec, q, &p->raw, &have, &why);
 	if (r >= 0)
 		return 0;
 	if (r != -EBADMSG)
@@ -184,9 +183,8 @@ static int judge(struct repair *p, struct row row, struct err *err)
 		[TABLE_CHUNKS] = "SELECT " CHECK_ROW_CHUNKS " FROM chunk WHERE seq = ?1",
 	};
 	CLEANUP(query_end_p) struct db_query *q = NULL;
-	int r;
+	int r = db_query(p->store->writer[row.table], sql[row.table], &q, err);
 
-	r = db_query(p->store->writer[row.table], sql[row.table], &q, err);
 	if (r < 0)
 		return r;
 	query_bind_int(q, 0, row.seq);
@@ -216,9 +214,8 @@ static int cure_each(struct store *s, void *ctx, struct err *err)
 	CLEANUP(query_end_p) struct db_query *mend = NULL;
 	CLEANUP(query_end_p) struct db_query *remove = NULL;
 	const struct curing *c = ctx;
-	int r;
+	int r = db_query(s->writer[c->table], mend_sql[c->table], &mend, err);
 
-	r = db_query(s->writer[c->table], mend_sql[c->table], &mend, err);
 	if (r < 0)
 		return r;
 	r = db_query(s->writer[c->table], remove_sql[c->table], &remove, err);
@@ -244,9 +241,8 @@ static int cure_table(struct repair *p, enum table t, struct err *err)
 	const struct store_change change = {
 		.table = t, .durable = true, .write = cure_each, .ctx = &c
 	};
-	int r;
+	int r = c.n > 0 ? store_write(p->store, &change, err) : 0;
 
-	r = c.n > 0 ? store_write(p->store, &change, err) : 0;
 	for (size_t i = 0; i < c.n && r >= 0; i++)
 		*(c.list[i].mend ? &p->report.mended : &p->report.set_aside) += 1;
 	return r;
