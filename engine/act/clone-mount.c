@@ -30,9 +30,8 @@ int clone_umount(struct task *task, const char *name, bool force, struct err *er
 {
 	CLEANUP(turn_give_p) struct turn *turn = NULL;
 	CLEANUP(clone_done) struct clone clone = { 0 };
-	int r;
+	int r = turns_take(&task->host->turns, name, &turn, err);
 
-	r = turns_take(&task->host->turns, name, &turn, err);
 	if (r < 0)
 		return r;
 	r = clone_find(task->engine.store, name, &clone, err);

@@ -96,9 +96,8 @@ static int remove_clone(struct task *task, const char *name, bool force, const c
 	CLEANUP(turn_give_p) struct turn *turn = NULL;
 	CLEANUP(removal_done) struct removal r = { 0 };
 	struct catalog_id captured;
-	int x;
+	int x = turns_take(&h->turns, name, &turn, err);
 
-	x = turns_take(&h->turns, name, &turn, err);
 	if (x < 0)
 		return x;
 	x = clone_find(h->store, name, &r.clone, err);

@@ -198,9 +198,8 @@ static int tell_one(struct telling *t, const char *name, struct engine_clone *re
 	CLEANUP(clone_done) struct clone c = { 0 };
 	CLEANUP(engine_clone_done) struct engine_clone one = { 0 };
 	struct err why = { 0 };
-	int r;
+	int r = turns_take(&t->task->host->turns, name, &turn, err);
 
-	r = turns_take(&t->task->host->turns, name, &turn, err);
 	if (r < 0)
 		return r;
 	r = clone_find(t->task->engine.store, name, &c, err);
@@ -335,9 +334,8 @@ static int overview(struct task *task, const struct engine_watch *watch,
 	CLEANUP(engine_overview_done) struct engine_overview o = { 0 };
 	CLEANUP(project_done) struct project project = { 0 };
 	struct tally tally = { .host = task->host, .project = &project.id, .to = &o };
-	int r;
+	int r = project_around(&task->engine, task->engine.store, &project, err);
 
-	r = project_around(&task->engine, task->engine.store, &project, err);
 	if (r < 0)
 		return r;
 	r = snapshot_each(task->engine.store, count_snapshot, &tally, err);

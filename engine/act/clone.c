@@ -313,9 +313,8 @@ static int put_records(struct making *m, struct err *err)
 	const struct catalog_id none = { 0 }, captured = m->base; /* put_grafted() changes it */
 	/* A clone is older than its own snapshots, of which its base is one if it has a part. */
 	const int64_t now = m->options->part ? m->start.created - 1 : engine_now();
-	int r;
+	int r = batch_begin(m->task->engine.store, &b, err);
 
-	r = batch_begin(m->task->engine.store, &b, err);
 	if (r < 0)
 		return r;
 	if (clone_git_changes(&m->git))

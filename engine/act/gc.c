@@ -23,9 +23,8 @@ static int collect(struct task *task, struct store *s, struct forget *without,
 		   const struct engine_watch *watch, struct gc_progress *ret, struct err *err)
 {
 	CLEANUP(gc_end_p) struct gc *g = NULL;
-	int r;
+	int r = without ? gc_begin_trial(s, is_forgotten, without, &g, err) : gc_begin(s, &g, err);
 
-	r = without ? gc_begin_trial(s, is_forgotten, without, &g, err) : gc_begin(s, &g, err);
 	if (r < 0)
 		return r;
 	while ((r = gc_step(g, GC_BUDGET, ret, err)) > 0) {
@@ -51,9 +50,8 @@ static int forget_some(struct host *h, const struct engine_gc_options *options, 
 {
 	CLEANUP(batch_end_p) struct batch *b = NULL;
 	uint64_t gone;
-	int r;
+	int r = retain_choose(h->store, options, f, ret, err);
 
-	r = retain_choose(h->store, options, f, ret, err);
 	if (r < 0 || options->dry_run || ret->n == 0)
 		return r;
 	r = batch_begin(h->store, &b, err);
@@ -86,9 +84,8 @@ int upkeep_gc(struct task *task, const struct engine_gc_options *options, struct
 	struct gc_progress progress = { 0 };
 	uint64_t before;
 	struct store *s;
-	int r;
+	int r = engine_store(&task->engine, STORE_WRITE, &s, err);
 
-	r = engine_store(&task->engine, STORE_WRITE, &s, err);
 	if (r < 0)
 		return r;
 	r = task_wanted(task, err);

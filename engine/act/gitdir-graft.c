@@ -393,9 +393,8 @@ int gitdir_graft(struct batch *b, const struct gitdir_graft *g, struct object_id
 	struct object_id own;
 	struct root to, from;
 	struct made made;
-	int r;
+	int r = batch_pin(b, &g->tree, err);
 
-	r = batch_pin(b, &g->tree, err);
 	if (r < 0)
 		return r;
 	r = batch_pin(b, &g->common, err);
@@ -432,9 +431,8 @@ static int find_carried(struct batch *b, const struct object_id *from, const str
 			struct buf *hold, struct err *err)
 {
 	struct store *s = batch_store(b);
-	int r;
+	int r = batch_pin(b, from, err);
 
-	r = batch_pin(b, from, err);
 	if (r < 0)
 		return r;
 	r = batch_pin(b, to, err);

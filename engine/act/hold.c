@@ -70,9 +70,8 @@ static int pin_unchanged(struct task *task, const char *name, struct live *live,
 {
 	CLEANUP(clone_done) struct clone before = { 0 }, after = { 0 };
 	struct layer_usage usage;
-	int r;
+	int r = clone_find(task->engine.store, name, &before, err);
 
-	r = clone_find(task->engine.store, name, &before, err);
 	if (r < 0)
 		return r;
 	r = pin(p, &before.root, err);
@@ -106,9 +105,8 @@ static int pin_project(struct task *task, const struct project *project,
 	CLEANUP(turn_give_p) struct turn *turn = NULL;
 	CLEANUP(batch_end_p) struct batch *b = NULL;
 	struct survey survey;
-	int r;
+	int r = task_may_read(task, project->path, err);
 
-	r = task_may_read(task, project->path, err);
 	if (r < 0)
 		return r;
 	r = turns_take(&task->host->turns, project->path, &turn, err);

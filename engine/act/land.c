@@ -51,9 +51,8 @@ static int capture_project(struct landing *l, const struct survey_options *optio
 {
 	CLEANUP(batch_end_p) struct batch *b = NULL;
 	struct store *s = l->task->engine.store;
-	int r;
+	int r = batch_begin(s, &b, err);
 
-	r = batch_begin(s, &b, err);
 	if (r < 0)
 		return r;
 	r = survey_capture(l->task, l->project, b, options, &l->now, err);

@@ -86,9 +86,8 @@ static int load_blip(struct sweep *s, struct blip *b, struct err *err)
 	struct store *store = s->task->engine.store;
 	char hex[CATALOG_HEX_SIZE];
 	struct held held, base;
-	int r;
+	int r = hold_clone(s->task, b->name, &held, err);
 
-	r = hold_clone(s->task, b->name, &held, err);
 	if (r < 0)
 		return r;
 	r = clone_find(store, b->name, &clone, err);

@@ -38,10 +38,9 @@ static int find_saved(struct promoting *p, struct err *err)
 int promoting_find_clone(struct promoting *p, struct err *err)
 {
 	struct held held;
-	int r;
+	int r = clone_meant(&p->task->engine, p->store, p->options->asked->clone, "promoted",
+			    &p->clone, err);
 
-	r = clone_meant(&p->task->engine, p->store, p->options->asked->clone, "promoted", &p->clone,
-			err);
 	if (r < 0)
 		return r;
 	r = clone_origin(p->store, &p->clone, &p->project, &p->base, err);
@@ -105,9 +104,8 @@ int promoting_find_undone(struct promoting *p, struct err *err)
 {
 	struct held held;
 	char hex[CATALOG_HEX_SIZE];
-	int r;
+	int r = receipt_find(p->store, &p->project, p->options->receipt, &p->undoes, err);
 
-	r = receipt_find(p->store, &p->project, p->options->receipt, &p->undoes, err);
 	if (r < 0)
 		return r;
 	if (!catalog_id_same(&p->undoes.target, &p->target.id))

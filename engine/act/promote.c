@@ -287,9 +287,8 @@ static int hold_for_checks(struct promoting *p, char *message, struct err *err)
 {
 	struct receipt receipt = receipt_of(p);
 	struct snapshot after;
-	int r;
+	int r = fill_after(p, tree_to_check(p), &after, message, err);
 
-	r = fill_after(p, tree_to_check(p), &after, message, err);
 	if (r < 0)
 		return r;
 	r = pending_promotion_put(p->task, &after, &receipt, err);
@@ -420,9 +419,8 @@ static int read_rules(struct promoting *p, struct err *err)
 /* What is promoted, where to, which of its paths, and the rules that guard them. */
 static int find_parts(struct promoting *p, struct err *err)
 {
-	int r;
+	int r = p->options->undo ? promoting_find_project(p, err) : promoting_find_clone(p, err);
 
-	r = p->options->undo ? promoting_find_project(p, err) : promoting_find_clone(p, err);
 	if (r < 0)
 		return r;
 	r = task_may_read(p->task, p->project.path, err);

@@ -68,9 +68,9 @@ static int find_clone(struct rebasing *p, struct err *err)
 {
 	char hex[CATALOG_HEX_SIZE];
 	struct held held;
-	int r;
+	int r =
+	    clone_meant(&p->task->engine, p->store, p->options->clone, "rebased", &p->clone, err);
 
-	r = clone_meant(&p->task->engine, p->store, p->options->clone, "rebased", &p->clone, err);
 	if (r < 0)
 		return r;
 	r = clone_origin(p->store, &p->clone, &p->project, &p->base, err);
@@ -134,9 +134,8 @@ static int find_left(struct rebasing *p, struct err *err)
 {
 	CLEANUP(folders_done) struct folders ours = { 0 }, theirs = { 0 };
 	struct engine_rebased *res = &p->result;
-	int r;
+	int r = changes_each(p->store, &p->base.root, &p->landing.now.root, add_folder, &ours, err);
 
-	r = changes_each(p->store, &p->base.root, &p->landing.now.root, add_folder, &ours, err);
 	if (r < 0)
 		return r;
 	r = changes_each(p->store, &p->base.root, &p->theirs, add_folder, &theirs, err);
@@ -392,9 +391,8 @@ static int name_saved(struct rebasing *p, char *message, struct err *err)
 {
 	CLEANUP(engine_history_done) struct engine_history h = { 0 };
 	const int64_t now = engine_now();
-	int r;
+	int r = history_load(p->store, &p->project.id, &p->clone, &h, err);
 
-	r = history_load(p->store, &p->project.id, &p->clone, &h, err);
 	if (r < 0)
 		return r;
 	r = history_last(p->store, &h, NULL, NULL, &p->newest, err);
@@ -461,9 +459,8 @@ static int switch_clone(struct rebasing *p, char *message, struct err *err)
 	CLEANUP(turn_give_p) struct turn *turn = NULL;
 	CLEANUP(clone_done) struct clone found = { 0 };
 	struct host *h = p->task->host;
-	int r;
+	int r = turns_take(&h->turns, p->clone.name, &turn, err);
 
-	r = turns_take(&h->turns, p->clone.name, &turn, err);
 	if (r < 0)
 		return r;
 	/* Whoever had the turn before may have removed or rebased the clone. */

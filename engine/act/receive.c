@@ -365,9 +365,8 @@ static int receive(struct task *task, const struct engine_receive_options *optio
 	CLEANUP(receiving_done) struct receiving v = { .task = task, .options = options };
 	CLEANUP(engine_received_done) struct engine_received got = { 0 };
 	CLEANUP(batch_end_p) struct batch *b = NULL;
-	int r;
+	int r = options->meta ? meta_check(options->meta, err) : 0;
 
-	r = options->meta ? meta_check(options->meta, err) : 0;
 	if (r == 0 && options->tag)
 		r = tag_check_name(options->tag, err);
 	if (r < 0)

@@ -109,9 +109,8 @@ static int capture_whole(struct mending *m, const struct project *p, struct err 
 	CLEANUP(captured_done) struct captured captured = { 0 };
 	CLEANUP(batch_end_p) struct batch *b = NULL;
 	uint64_t unread;
-	int r;
+	int r = task_may_read(m->task, p->path, err);
 
-	r = task_may_read(m->task, p->path, err);
 	if (r < 0)
 		return r;
 	r = batch_begin(m->store, &b, err);
@@ -135,9 +134,8 @@ static int restore_project(struct mending *m, const struct project *p, struct er
 {
 	CLEANUP(turn_give_p) struct turn *turn = NULL;
 	struct err why = { 0 };
-	int r;
+	int r = turns_take(&m->task->host->turns, p->path, &turn, err);
 
-	r = turns_take(&m->task->host->turns, p->path, &turn, err);
 	if (r < 0)
 		return r;
 	r = survey_forget(m->task, p, err);
@@ -157,9 +155,8 @@ static int restore_clone(struct mending *m, const char *name, struct err *err)
 	struct layer_state state;
 	struct err why = { 0 };
 	struct live *live;
-	int r;
+	int r = turns_take(&m->task->host->turns, name, &turn, err);
 
-	r = turns_take(&m->task->host->turns, name, &turn, err);
 	if (r < 0)
 		return r;
 	live = live_find(m->task->host, name);
@@ -175,9 +172,8 @@ static int restore_clone(struct mending *m, const char *name, struct err *err)
 
 static int restore(struct mending *m, struct err *err)
 {
-	int r;
+	int r = project_each(m->store, add_project, m, err);
 
-	r = project_each(m->store, add_project, m, err);
 	if (r < 0)
 		return r;
 	r = clone_each(m->store, add_clone, m, err);

@@ -64,9 +64,8 @@ static int switch_layer(struct layer *layer, struct mount *mount, void *ctx, str
 	};
 	struct layer_state state;
 	struct err why = { 0 };
-	int r;
+	int r = layer_persist(layer, BATCH_SAFE, NULL, NULL, &state, err);
 
-	r = layer_persist(layer, BATCH_SAFE, NULL, NULL, &state, err);
 	if (r < 0)
 		return err_wrap(err, r, "clone '%s'", g->clone.name);
 	g->now = state.id;
@@ -133,9 +132,8 @@ int rolling_move_clone(struct rolling *g, struct err *err)
 	CLEANUP(turn_give_p) struct turn *turn = NULL;
 	CLEANUP(clone_done) struct clone found = { 0 };
 	struct host *h = g->task->host;
-	int r;
+	int r = turns_take(&h->turns, g->clone.name, &turn, err);
 
-	r = turns_take(&h->turns, g->clone.name, &turn, err);
 	if (r < 0)
 		return r;
 	/* Whoever had the turn before may have removed the clone. */

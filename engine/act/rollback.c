@@ -73,9 +73,8 @@ static int find_newest(struct rolling *g, struct err *err)
 {
 	CLEANUP(engine_history_done) struct engine_history h = { 0 };
 	const struct clone *clone = g->clone.name ? &g->clone : NULL;
-	int r;
+	int r = history_load(g->store, &g->project.id, clone, &h, err);
 
-	r = history_load(g->store, &g->project.id, clone, &h, err);
 	if (r < 0)
 		return engine_as_damage(err, r);
 	r = history_last(g->store, &h, clone, NULL, &g->newest, err);
@@ -149,9 +148,8 @@ static int roll(struct rolling *g, const char *state, struct err *err)
 {
 	char hex[CATALOG_HEX_SIZE];
 	AUTO_FREE char *message = NULL;
-	int r;
+	int r = find_project(g, err);
 
-	r = find_project(g, err);
 	if (r < 0)
 		return r;
 	r = find_newest(g, err);
@@ -181,9 +179,8 @@ int rollback_do(struct task *task, const struct engine_rollback_options *options
 	CLEANUP(rolling_done) struct rolling g = { .task = task, .options = options };
 	const uint64_t start = engine_clock_ms();
 	const char *state;
-	int r;
+	int r = engine_store(&task->engine, STORE_WRITE, &g.store, err);
 
-	r = engine_store(&task->engine, STORE_WRITE, &g.store, err);
 	if (r < 0)
 		return r;
 	r = patterns_parse(&options->paths, &g.paths, err);

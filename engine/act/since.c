@@ -125,9 +125,8 @@ int clone_since(struct task *task, const char *name, const char *below, const ch
 	CLEANUP(engine_since_done) struct engine_since since = { 0 };
 	CLEANUP(turn_give_p) struct turn *turn = NULL;
 	struct live *live;
-	int r;
+	int r = turns_take(&task->host->turns, name, &turn, err);
 
-	r = turns_take(&task->host->turns, name, &turn, err);
 	if (r < 0)
 		return r;
 	live = live_find(task->host, name);

@@ -188,9 +188,8 @@ static int remove_it(struct task *task, const char *word, struct unwanted *u, st
 {
 	struct store *s = task->engine.store;
 	uint64_t gone;
-	int r;
+	int r = find(task, word, u, err);
 
-	r = find(task, word, u, err);
 	if (r < 0)
 		return r;
 	r = check_need(s, u, err);

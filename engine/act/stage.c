@@ -180,9 +180,8 @@ static int take_away(struct staged *s, struct err *err)
 {
 	struct task task = task_of(s->host);
 	struct engine_removed removed;
-	int r;
+	int r = clone_remove(&task, s->name, s->made, &removed, err);
 
-	r = clone_remove(&task, s->name, s->made, &removed, err);
 	if (r >= 0 || r == -ENOENT) {
 		free(s->name);
 		s->name = NULL;
@@ -313,9 +312,8 @@ int stage_stay(struct task *task, const char *clone, struct err *err)
 	CLEANUP(clone_done) struct clone c = { 0 };
 	struct layer_state state;
 	struct live *live;
-	int r;
+	int r = turns_take(&h->turns, clone, &turn, err);
 
-	r = turns_take(&h->turns, clone, &turn, err);
 	if (r < 0)
 		return r;
 	r = clone_find(h->store, clone, &c, err);

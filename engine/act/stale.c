@@ -213,9 +213,8 @@ static int compare_with_newest(struct task *task, const struct project *project,
 {
 	CLEANUP(snapshot_done) struct snapshot newest = { 0 };
 	struct held held;
-	int r;
+	int r = engine_as_damage(err, snapshot_find(task->engine.store, o->newest, &newest, err));
 
-	r = engine_as_damage(err, snapshot_find(task->engine.store, o->newest, &newest, err));
 	if (r < 0)
 		return r;
 	r = hold_project(task, project, watch, &held, err);

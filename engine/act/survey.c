@@ -228,9 +228,8 @@ int survey_project(struct task *task, const struct project *p, struct batch *b,
 {
 	const struct survey_options options = { .watch = *watch };
 	CLEANUP(captured_done) struct captured c = { 0 };
-	int r;
+	int r = survey_capture(task, p, b, &options, &c, err);
 
-	r = survey_capture(task, p, b, &options, &c, err);
 	if (r < 0)
 		return r;
 	*ret = (struct survey){

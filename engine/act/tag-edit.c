@@ -63,9 +63,8 @@ static int add(struct task *task, const char *name, const char *state, struct en
 	CLEANUP(snapshot_done) struct snapshot s = { 0 };
 	struct tag tag = { 0 };
 	char hex[CATALOG_HEX_SIZE];
-	int r;
+	int r = begin(task, name, &c, err);
 
-	r = begin(task, name, &c, err);
 	if (r > 0)
 		return err_set(err, -EEXIST, "tag '%s' is taken by snapshot %s", name,
 			       catalog_id_hex(&c.there.snapshot, hex));

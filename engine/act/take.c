@@ -211,9 +211,8 @@ static int capture(struct taking *t, struct batch *b, struct err *err)
 		.left_out = &t->left_out,
 		.watch = t->options->watch,
 	};
-	int r;
+	int r = survey_capture(t->task, &t->project, b, &options, &t->captured, err);
 
-	r = survey_capture(t->task, &t->project, b, &options, &t->captured, err);
 	survey_tell_unread(t->task, &t->captured, r);
 	if (r < 0)
 		return r;
@@ -386,9 +385,8 @@ static int take_stored(struct taking *t, struct err *err)
 	CLEANUP(batch_end_p) struct batch *b = NULL;
 	struct layer_state state = { .id = t->clone.root };
 	struct root root;
-	int r;
+	int r = root_get(t->store, &t->clone.root, &root, err);
 
-	r = root_get(t->store, &t->clone.root, &root, err);
 	if (r < 0)
 		return err_wrap(err, r, "clone '%s'", t->clone.name);
 	state.files = root.top.below.files;
@@ -417,9 +415,8 @@ static int take_clone_now(struct taking *t, bool settled, struct err *err)
 	struct layer_state state;
 	struct live *live;
 	bool idle;
-	int r;
+	int r = turns_take(&h->turns, t->options->clone, &turn, err);
 
-	r = turns_take(&h->turns, t->options->clone, &turn, err);
 	if (r < 0)
 		return r;
 	live = live_find(h, t->options->clone);

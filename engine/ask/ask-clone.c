@@ -28,9 +28,8 @@ int engine_clone(struct engine *e, const struct engine_clone_options *options,
 	CLEANUP(ask_done) struct ask a = { 0 };
 	enum ask_start start;
 	struct json answer;
-	int r;
+	int r = options->name ? clone_check_name(options->name, err) : 0;
 
-	r = options->name ? clone_check_name(options->name, err) : 0;
 	if (r < 0)
 		return r;
 	if (!o.via)

@@ -36,9 +36,8 @@ int engine_take(struct engine *e, const struct engine_take_options *options,
 	struct engine_take_options o = *options;
 	AUTO_FREE char *project = NULL;
 	struct json answer;
-	int r;
+	int r = o.tag ? tag_check_name(o.tag, err) : 0;
 
-	r = o.tag ? tag_check_name(o.tag, err) : 0;
 	if (r < 0)
 		return r;
 	if (o.dir)

@@ -113,9 +113,8 @@ static int lock_file(int run_fd, const char *name, int how, int *ret, struct err
 int ask_wait_gone(struct engine *e, struct err *err)
 {
 	AUTO_CLOSE int run_fd = -1, fd = -1;
-	int r;
+	int r = open_run_dir(e, &run_fd, err);
 
-	r = open_run_dir(e, &run_fd, err);
 	if (r == -ENOENT)
 		return 0;
 	return r < 0 ? r : lock_file(run_fd, CONTROL_ALIVE, LOCK_SH, &fd, err);
@@ -203,9 +202,8 @@ static int prepare_store(struct engine *e, enum ask_start start, struct err *err
 static int start_daemon(struct engine *e, enum ask_start start, struct err *err)
 {
 	AUTO_CLOSE int run_fd = -1, lock_fd = -1, other = -1;
-	int r;
+	int r = prepare_store(e, start, err);
 
-	r = prepare_store(e, start, err);
 	if (r < 0)
 		return r;
 	r = make_run_dir(e, &run_fd, err);

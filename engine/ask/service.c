@@ -42,9 +42,8 @@ int engine_start(struct engine *e, struct engine_service *ret, bool *ret_started
 	CLEANUP(control_done) struct control c = CONTROL_INIT;
 	struct control_hello hello;
 	bool started;
-	int r;
+	int r = ask_connect(e, ASK_CREATE, &c, &hello, &started, err);
 
-	r = ask_connect(e, ASK_CREATE, &c, &hello, &started, err);
 	if (r < 0)
 		return r;
 	*ret = described(&hello);

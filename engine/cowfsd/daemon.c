@@ -244,9 +244,8 @@ static int stat_lock(const struct daemon *d, struct stat *ret)
 static int open_store(struct daemon *d, struct err *err)
 {
 	CLEANUP(store_close_p) struct store *s = NULL;
-	int r;
+	int r = store_open(d->store_arg, d->create ? STORE_CREATE : STORE_WRITE, &s, err);
 
-	r = store_open(d->store_arg, d->create ? STORE_CREATE : STORE_WRITE, &s, err);
 	if (r < 0)
 		return r;
 	d->dir = realpath(d->store_arg, NULL);

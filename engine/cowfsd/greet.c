@@ -72,9 +72,8 @@ int greet_read_client(struct control *c, struct err *err)
 	struct json line, client;
 	const char *version;
 	bool same;
-	int r;
+	int r = control_read(c, CONTROL_ASK_MAX, &doc, &line, err);
 
-	r = control_read(c, CONTROL_ASK_MAX, &doc, &line, err);
 	if (r <= 0)
 		return r < 0 ? r : -ENODATA;
 	client = json_get_object(line, "client");

@@ -254,9 +254,8 @@ static int write_line(struct event *ev, const char *store, const char *log, stru
 	CLEANUP(writing_done) struct writing w = { .dir_fd = -1, .fd = -1 };
 	CLEANUP(buf_done) struct buf line = { 0 };
 	struct event_head head = { 0 };
-	int r;
+	int r = lock_log(&w, store, log, err);
 
-	r = lock_log(&w, store, log, err);
 	if (r < 0)
 		return r;
 	r = open_log(&w, err);

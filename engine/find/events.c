@@ -263,9 +263,8 @@ int engine_events(struct engine *e, const struct engine_events_options *options,
 		.options = options, .dir_fd = -1, .fn = fn, .ctx = ctx, .seen = options->since
 	};
 	uint64_t lost = 0;
-	int x;
+	int x = choose_project(&r, e, err);
 
-	x = choose_project(&r, e, err);
 	if (x == -ENOENT && options->all && !options->follow)
 		x = 0;
 	if (x < 0)

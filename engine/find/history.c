@@ -273,10 +273,9 @@ int engine_log(struct engine *e, const char *clone, struct engine_history *ret, 
 	CLEANUP(project_done) struct project project = { 0 };
 	CLEANUP(clone_done) struct clone c = { 0 };
 	struct store *s;
-	int r;
+	int r = clone ? find_clone(e, clone, &s, &c, &project, err)
+		      : engine_project(e, &s, &project, err);
 
-	r = clone ? find_clone(e, clone, &s, &c, &project, err)
-		  : engine_project(e, &s, &project, err);
 	if (r < 0)
 		return r;
 	r = history_load(s, &project.id, clone ? &c : NULL, &h, err);
@@ -289,9 +288,8 @@ int engine_log_all(struct engine *e, struct engine_history *ret, struct err *err
 	CLEANUP(project_done) struct project project = { 0 };
 	CLEANUP(collect_done) struct collect c = { .project = &project.id, .all = true };
 	struct store *s;
-	int r;
+	int r = engine_project(e, &s, &project, err);
 
-	r = engine_project(e, &s, &project, err);
 	if (r < 0)
 		return r;
 	r = load_snapshots(s, &c, &h, err);

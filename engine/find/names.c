@@ -51,9 +51,8 @@ static int tell_snapshots(struct store *s, const struct naming *n, const struct 
 			  struct err *err)
 {
 	CLEANUP(engine_history_done) struct engine_history h = { 0 };
-	int r;
+	int r = history_load(s, &n->project->id, c, &h, err);
 
-	r = history_load(s, &n->project->id, c, &h, err);
 	if (r < 0)
 		return r;
 	r = tag_fill(s, h.list, h.n, err);
@@ -104,9 +103,8 @@ int engine_names(struct engine *e, enum engine_names what, const char *of, engin
 	CLEANUP(project_done) struct project project = { 0 };
 	struct naming n = { .fn = fn, .ctx = ctx };
 	struct store *s;
-	int r;
+	int r = engine_store(e, STORE_READ, &s, err);
 
-	r = engine_store(e, STORE_READ, &s, err);
 	if (r < 0)
 		return r;
 	r = project_around(e, s, &project, err);

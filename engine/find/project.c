@@ -37,9 +37,8 @@ static int on_project(const struct project *p, void *ctx, struct err *err)
 static int search_registered(struct store *s, struct search *search, struct project *ret,
 			     struct err *err)
 {
-	int r;
+	int r = project_each(s, on_project, search, err);
 
-	r = project_each(s, on_project, search, err);
 	if (r < 0 || search->path_len == 0)
 		return r;
 	r = project_get(s, &search->id, ret, err);
@@ -97,9 +96,8 @@ int project_around(struct engine *e, struct store *s, struct project *ret, struc
 {
 	AUTO_FREE char *name = clone_here(e);
 	CLEANUP(clone_done) struct clone clone = { 0 };
-	int r;
+	int r = name ? clone_get(s, name, &clone, err) : -ENOENT;
 
-	r = name ? clone_get(s, name, &clone, err) : -ENOENT;
 	if (r == -ENOENT)
 		return project_holding(s, e->dir, ret, err);
 	return r < 0 ? r : engine_as_damage(err, project_get(s, &clone.project, ret, err));
@@ -108,9 +106,8 @@ int project_around(struct engine *e, struct store *s, struct project *ret, struc
 int engine_project(struct engine *e, struct store **ret_store, struct project *ret, struct err *err)
 {
 	struct store *s;
-	int r;
+	int r = engine_store(e, STORE_READ, &s, err);
 
-	r = engine_store(e, STORE_READ, &s, err);
 	if (r == -ENOENT)
 		return no_project(e->dir, err);
 	if (r < 0)

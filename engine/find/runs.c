@@ -247,9 +247,8 @@ void runs_tidy(struct engine *e, uint64_t logged)
 	struct err err = { 0 };
 	uint64_t removed;
 	size_t n = 0;
-	int r;
+	int r = run_record_each(e->store_path, count_one, &n, &err);
 
-	r = run_record_each(e->store_path, count_one, &n, &err);
 	if (r >= 0 && (n > 2 * ENGINE_RUNS_KEPT || logged > ENGINE_RUNS_LOG_MAX / 1024))
 		r = engine_runs_prune(e, false, &removed, &err);
 	if (r < 0)

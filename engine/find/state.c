@@ -55,9 +55,8 @@ static int resolve_tag(struct engine *e, struct store *s, const char *text, stru
 	CLEANUP(project_done) struct project project = { 0 };
 	CLEANUP(tag_done) struct tag tag = { 0 };
 	AUTO_FREE char *full = NULL;
-	int r;
+	int r = project_around(e, s, &project, err);
 
-	r = project_around(e, s, &project, err);
 	if (r == -ENXIO)
 		return -ENOENT;
 	if (r < 0)

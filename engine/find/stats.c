@@ -50,9 +50,8 @@ static int measure(struct store *s, const struct clone *clone, struct engine_sha
 	CLEANUP(project_done) struct project project = { 0 };
 	struct unshared unshared;
 	struct root root;
-	int r;
+	int r = root_get(s, &clone->root, &root, err);
 
-	r = root_get(s, &clone->root, &root, err);
 	if (r < 0)
 		return r;
 	r = engine_as_damage(err, snapshot_get(s, &clone->base, &base, err));
@@ -101,9 +100,8 @@ int engine_stats(struct engine *e, struct engine_stats *ret, struct err *err)
 {
 	CLEANUP(census_done) struct census c = { 0 };
 	struct store_sizes sizes = { 0 };
-	int r;
+	int r = engine_store(e, STORE_READ, &c.store, err);
 
-	r = engine_store(e, STORE_READ, &c.store, err);
 	if (r < 0)
 		return r;
 	r = project_each(c.store, count_project, &c, err);

@@ -122,9 +122,8 @@ int engine_tags(struct engine *e, struct engine_tags *ret, struct err *err)
 	CLEANUP(project_done) struct project project = { 0 };
 	CLEANUP(listing_done) struct listing l = { .project = &project };
 	struct store *s;
-	int r;
+	int r = engine_project(e, &s, &project, err);
 
-	r = engine_project(e, &s, &project, err);
 	if (r < 0)
 		return r;
 	r = tag_each(s, on_own_tag, &l, err);

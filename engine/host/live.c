@@ -91,9 +91,8 @@ static void live_drop(struct live *l)
 static int live_open(struct host *h, const char *name, struct live **ret, struct err *err)
 {
 	struct live *l;
-	int r;
+	int r = live_new(h, name, &l, err);
 
-	r = live_new(h, name, &l, err);
 	if (r < 0)
 		return r;
 	r = layer_open(h->layers, name, &l->layer, err);
@@ -385,9 +384,8 @@ static int end_one(struct host *h, const char *name, bool force, struct strlist 
 		   struct strlist *busy, struct err *err)
 {
 	CLEANUP(turn_give_p) struct turn *turn = NULL;
-	int r;
+	int r = turns_take(&h->turns, name, &turn, err);
 
-	r = turns_take(&h->turns, name, &turn, err);
 	r = r < 0 ? r : live_end(h, name, LIVE_KEEP, force, err);
 	if (r == -EBUSY)
 		return strlist_add(busy, name) < 0 ? err_nomem(err) : 0;

@@ -122,9 +122,8 @@ static int open_layer(struct host *h, const struct warm_clone_wish *w, struct la
 {
 	CLEANUP(snapshot_done) struct snapshot named = { 0 };
 	CLEANUP(layer_discard_p) struct layer *layer = NULL;
-	int r;
+	int r = host_serve(h, err);
 
-	r = host_serve(h, err);
 	if (r < 0)
 		return r;
 	r = layer_open_warm(h->layers, &w->root, &layer, err);

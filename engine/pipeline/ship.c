@@ -115,9 +115,8 @@ static int enter(struct shipping *s, const struct engine_stage *stage, struct er
 	struct engine_change *c = s->change;
 	char same[ENGINE_ID_SIZE];
 	struct err why = { 0 };
-	int r;
+	int r = arrive(s, &stage, err);
 
-	r = arrive(s, &stage, err);
 	if (r < 0)
 		return r;
 	/* An approval is for the stage that it was given for. */

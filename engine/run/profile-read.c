@@ -388,9 +388,8 @@ int profile_read(struct profile_source *src, const char *text, size_t len,
 	const char *names[PROFILE_N_KEYS];
 	struct yaml root, key, value;
 	void *iter = NULL;
-	int r;
+	int r = yaml_parse(&doc, src->shown, text, len, &root, err);
 
-	r = yaml_parse(&doc, src->shown, text, len, &root, err);
 	if (r < 0 || yaml_kind(root) == YAML_NOTHING)
 		return r;
 	if (yaml_kind(root) != YAML_MAP)

@@ -246,9 +246,8 @@ static int load_profile(const struct places *places, enum engine_profile_origin 
 	CLEANUP(engine_profile_done) struct engine_profile p = { 0 }, base = { 0 };
 	CLEANUP(found_done) struct found found = { 0 };
 	struct profile_source src = { 0 };
-	int r;
+	int r = find_profile(places, from, name, &found, err);
 
-	r = find_profile(places, from, name, &found, err);
 	if (r < 0)
 		return r;
 	src = (struct profile_source){ .shown = found.shown,

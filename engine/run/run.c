@@ -223,9 +223,8 @@ static int describe(struct running *r, struct err *err)
 /* Ask for the clone without waiting for it. */
 static int prepare(struct running *r, struct err *err)
 {
-	int x;
+	int x = run_plan_check(&r->plan, r->engine, r->options, err);
 
-	x = run_plan_check(&r->plan, r->engine, r->options, err);
 	if (x < 0)
 		return x;
 	x = run_record_pick(r->run.id, err);

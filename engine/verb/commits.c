@@ -360,9 +360,8 @@ int commits_bundle(struct engine *e, const char *named, struct commits *ret, str
 	CLEANUP(commits_done) struct commits c = { 0 };
 	CLEANUP(repository_done) struct repository top = { 0 };
 	AUTO_FREE char *clone = NULL, *project = NULL;
-	int r;
+	int r = find_clone(e, named, &clone, &project, err);
 
-	r = find_clone(e, named, &clone, &project, err);
 	if (r < 0)
 		return r;
 	r = find_repository(e, project, &top, err);

@@ -28,9 +28,8 @@ static int add_clone(struct engine *e, struct store *s, struct hold *h, const ch
 {
 	CLEANUP(clone_done) struct clone clone = { 0 };
 	char hex[CATALOG_HEX_SIZE];
-	int r;
+	int r = clone_find(s, name, &clone, err);
 
-	r = clone_find(s, name, &clone, err);
 	if (r < 0)
 		return r;
 	r = engine_as_damage(err, add_state(e, s, h, catalog_id_hex(&clone.base, hex), err));
@@ -209,9 +208,8 @@ int engine_diff(struct engine *e, const struct engine_diff_options *options,
 	CLEANUP(project_done) struct project none = { 0 };
 	CLEANUP(compared_done) struct compared both = { .hold = &h };
 	struct store *s;
-	int r;
+	int r = engine_store(e, STORE_READ, &s, err);
 
-	r = engine_store(e, STORE_READ, &s, err);
 	/* Without a store, "no project here" is the better message. */
 	if (r == -ENOENT)
 		return engine_project(e, &s, &none, err);

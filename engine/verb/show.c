@@ -123,9 +123,8 @@ static int list(struct look *l, const struct tree_entry *dir, struct err *err)
 	CLEANUP(tree_iter_free_p) struct tree_iter *it = NULL;
 	CLEANUP(buf_done) struct buf hold = BUF_INIT;
 	struct tree_entry e, file;
-	int r;
+	int r = tree_iter_new(l->store, &dir->id, &it, err);
 
-	r = tree_iter_new(l->store, &dir->id, &it, err);
 	if (r < 0)
 		return failed(l, r, err);
 	while ((r = tree_iter_next(it, &e, err)) > 0) {
@@ -179,9 +178,8 @@ static int tell_snapshot(struct look *l, struct err *err)
 		.files = l->root.top.below.files,
 		.bytes = l->root.top.below.bytes + l->root.in_links.bytes,
 	};
-	int r;
+	int r = history_entry(l->state->kind == STATE_SNAPSHOT ? record : &now, &s, err);
 
-	r = history_entry(l->state->kind == STATE_SNAPSHOT ? record : &now, &s, err);
 	if (r < 0)
 		return r;
 	if (l->state->kind == STATE_SNAPSHOT)
@@ -193,9 +191,8 @@ static int tell_path(struct look *l, const char *path, struct err *err)
 {
 	struct tree_entry e;
 	const char *name;
-	int r;
+	int r = find_path(l, path, err);
 
-	r = find_path(l, path, err);
 	if (r < 0)
 		return r;
 	r = walk_to(l, &e, err);
@@ -226,9 +223,8 @@ int engine_show(struct engine *e, const char *state, const char *path,
 		struct err *err)
 {
 	CLEANUP(look_done) struct look l = { .engine = e, .sink = sink, .hold = HOLD_INIT };
-	int r;
+	int r = engine_store(e, STORE_READ, &l.store, err);
 
-	r = engine_store(e, STORE_READ, &l.store, err);
 	if (r == -ENOENT) {
 		CLEANUP(project_done) struct project none = { 0 };
 

@@ -277,9 +277,9 @@ static int add_earlier(struct trace *w, const struct node *n, size_t before, boo
 		       struct earliers *ret, struct err *err)
 {
 	struct earlier *one = &ret->list[ret->n];
-	int r;
+	int r =
+	    trail_earlier(&w->trail, n->at, before, n->path, renames, &one->file, &one->path, err);
 
-	r = trail_earlier(&w->trail, n->at, before, n->path, renames, &one->file, &one->path, err);
 	if (r == -ENOENT)
 		return 0;
 	if (r < 0)

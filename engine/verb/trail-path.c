@@ -139,9 +139,8 @@ static int is_same_before(struct trail *t, size_t at, size_t before, const char 
 			  const struct trail_file *file, bool mode, struct err *err)
 {
 	struct trail_file f;
-	int r;
+	int r = touched_ask(&t->touched, &t->list[before].root, &t->list[at].root, &t->asked, err);
 
-	r = touched_ask(&t->touched, &t->list[before].root, &t->list[at].root, &t->asked, err);
 	if (r < 0)
 		return failed(t, at, path, r, err);
 	if (r == 0)

@@ -86,9 +86,8 @@ static int write_line(int fd, const struct json_doc *doc, bool may_wait, int giv
 	CLEANUP(buf_done) struct buf line = BUF_INIT;
 	size_t at = 0;
 	ssize_t n;
-	int r;
+	int r = json_append(doc, &line, err);
 
-	r = json_append(doc, &line, err);
 	if (r < 0)
 		return r;
 	while (at < line.len) {
