@@ -9,7 +9,7 @@ const struct opt global_opts[] = {
 	OPT_FLAG('q', "quiet", struct global_args, quiet, "print only what scripts need"),
 	OPT_COUNT('v', "verbose", struct global_args, verbose, "say more on stderr"),
 	OPT_STR(0, "color", "auto|always|never", struct global_args, color,
-		"use colour (auto: on a terminal, unless NO_COLOR is set)"),
+		"use colour (auto: on a terminal, unless NO_COLOR is set or TERM is not)"),
 	OPT_FLAG('h', "help", struct global_args, help, "say how a command is used"),
 	OPT_FLAG(0, "version", struct global_args, version, "the same as the command `version`"),
 	OPT_END,

@@ -1,6 +1,7 @@
 #include "cli/unborn.h"
 
 #include <errno.h>
+#include <unistd.h>
 
 #include "base/cleanup.h"
 #include "cli/moved.h"
@@ -28,4 +29,16 @@ int unborn_or(struct invocation *inv, int r, const char *text, char **ret, struc
 	out_name(inv->out, path);
 	fputc('\n', inv->out);
 	return 1;
+}
+
+void unborn_empty(const struct invocation *inv, const char *what, const char *next)
+{
+	AUTO_FREE char *line = NULL;
+
+	if (inv->json || inv->quiet || !isatty(fileno(inv->out)))
+		return;
+	line = cmd_line(inv, next, NULL);
+	fprintf(stderr, "%s\n", what);
+	if (line)
+		fprintf(stderr, "hint: %s\n", line);
 }

@@ -1,5 +1,5 @@
 /*
- * unborn.h - what is said of a project of which nothing was kept yet.
+ * unborn.h - the words for a project of which nothing is stored yet, and for an empty list.
  */
 #pragma once
 
@@ -11,3 +11,9 @@
  */
 NODISCARD int unborn_or(struct invocation *inv, int r, const char *text, char **ret,
 			struct err *err);
+
+/*
+ * A list is empty: says so on stderr, with a command to type next.  Only on a terminal, where a
+ * person waits; a program reads an empty list.
+ */
+void unborn_empty(const struct invocation *inv, const char *what, const char *next);

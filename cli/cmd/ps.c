@@ -1,5 +1,6 @@
 #include "base/size.h"
 #include "cli/show/runs.h"
+#include "cli/unborn.h"
 
 #define SHOWN_COMMAND 60 /* bytes */
 
@@ -57,7 +58,9 @@ static int ps_run(struct invocation *inv, struct err *err)
 		return r;
 	if (inv->json)
 		return print_json(inv, &runs, err);
-	if (runs.n > 0 && !inv->quiet)
+	if (runs.n == 0)
+		unborn_empty(inv, "nothing runs now", "runs --all");
+	else if (!inv->quiet)
 		fprintf(inv->out, "%-12s  %-20s  %7s  %5s  %10s  %9s  %9s  %s\n", "RUN", "CLONE",
 			"PID", "PROCS", "MEMORY", "CPU", "LEFT", "COMMAND");
 	for (size_t i = 0; i < runs.n; i++) {

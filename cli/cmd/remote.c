@@ -5,6 +5,7 @@
 #include "cli/progress.h"
 #include "cli/show/remote-gc.h"
 #include "cli/show/remote-log.h"
+#include "cli/unborn.h"
 #include "engine/api/remote.h"
 
 struct remote_args {
@@ -68,6 +69,8 @@ static int print_remotes(struct invocation *inv, const char *act, const char *on
 			fputc('\n', inv->out);
 		}
 	}
+	if (all.n == 0)
+		unborn_empty(inv, "no remotes yet", "help remote");
 	return inv->json ? json_print(&doc, inv->out, err) : CMD_OK;
 }
 

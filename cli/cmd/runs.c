@@ -49,7 +49,9 @@ static void print_human(const struct invocation *inv, const struct engine_runs *
 			fprintf(inv->out, "%s\n", runs->list[i].id);
 		return;
 	}
-	if (n > 0)
+	if (n == 0)
+		unborn_empty(inv, "no runs yet", "help run");
+	else
 		fprintf(inv->out, "%-12s  %-10s  %-20s  %9s  %-16s  %s\n", "RUN", "ENDED WITH",
 			"CLONE", "TOOK", "WHEN", "COMMAND");
 	for (size_t i = 0; i < n; i++) {

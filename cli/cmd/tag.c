@@ -1,6 +1,7 @@
 #include <errno.h>
 
 #include "cli/out.h"
+#include "cli/unborn.h"
 #include "engine/api/tag.h"
 
 struct tag_args {
@@ -70,6 +71,8 @@ static int tag_run(struct invocation *inv, struct err *err)
 		return print_json(inv, act, &tags, err);
 	if (inv->n_words == 0 || !inv->quiet)
 		print_human(inv, &tags);
+	if (tags.n == 0 && inv->n_words == 0)
+		unborn_empty(inv, "no tags yet", "tag known-good");
 	return CMD_OK;
 }
 

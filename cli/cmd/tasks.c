@@ -2,6 +2,7 @@
 
 #include "cli/out.h"
 #include "cli/show/tasks.h"
+#include "cli/unborn.h"
 
 static int print_json(const struct invocation *inv, const struct tasks *t, struct err *err)
 {
@@ -25,9 +26,8 @@ static void print_human(const struct invocation *inv, const struct tasks *t)
 	for (size_t i = 0; i < t->n; i++)
 		if ((int)strlen(t->list[i].name) > width)
 			width = (int)strlen(t->list[i].name);
-	if (t->n > 0)
-		fprintf(inv->out, "%s%-*s  %-14s  %s%s\n", out_style(inv, OUT_DIM), width, "TASK",
-			"FOUND IN", "COMMAND", out_style(inv, OUT_PLAIN));
+	fprintf(inv->out, "%s%-*s  %-14s  %s%s\n", out_style(inv, OUT_DIM), width, "TASK",
+		"FOUND IN", "COMMAND", out_style(inv, OUT_PLAIN));
 	for (size_t i = 0; i < t->n; i++) {
 		fprintf(inv->out, "%-*s  %-14s  ", width, t->list[i].name, t->list[i].source);
 		out_line(inv->out, t->list[i].line);
@@ -44,7 +44,9 @@ static int tasks_run(struct invocation *inv, struct err *err)
 		return r;
 	if (inv->json)
 		return print_json(inv, &t, err);
-	if (!inv->quiet)
+	if (t.n == 0)
+		unborn_empty(inv, "no command has a name here", "help tasks");
+	else if (!inv->quiet)
 		print_human(inv, &t);
 	for (size_t i = 0; i < t.n && inv->quiet; i++)
 		fprintf(inv->out, "%s\n", t.list[i].name);

@@ -114,8 +114,8 @@ static int choose_color(struct invocation *inv, const char *when, struct err *er
 	else if (when && strcmp(when, "never") == 0)
 		inv->color = false;
 	else if (!when || strcmp(when, "auto") == 0)
-		inv->color = isatty(fileno(inv->out)) && !(no_color && *no_color != '\0') &&
-			     !(term && strcmp(term, "dumb") == 0);
+		inv->color = isatty(fileno(inv->out)) && !(no_color && *no_color != '\0') && term &&
+			     *term != '\0' && strcmp(term, "dumb") != 0;
 	else
 		return err_set(err, -EINVAL,
 			       "option '--color': '%s' is not one of auto, always, never", when);

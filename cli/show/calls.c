@@ -7,6 +7,7 @@
 #include "base/size.h"
 #include "base/vec.h"
 #include "cli/out.h"
+#include "cli/unborn.h"
 #include "engine/api/events.h"
 
 #define SHOWN_ARGUMENTS 80
@@ -134,7 +135,9 @@ int calls_print(struct invocation *inv, uint64_t most, bool all, struct err *err
 		return r;
 	json_set_array(j, "runs");
 	list = json_set_array(j, "calls");
-	if (!inv->json && !inv->quiet && c.n > 0)
+	if (c.n == 0)
+		unborn_empty(inv, "no agent called snap yet", "agents");
+	else if (!inv->json && !inv->quiet)
 		fprintf(inv->out, "%s%-16s  %-16s  %-13s  %-14s  %9s  %s%s\n",
 			out_style(inv, OUT_DIM), "WHEN", "AGENT", "TOOL", "OUTCOME", "TOOK",
 			"ARGUMENTS", out_style(inv, OUT_PLAIN));

@@ -585,12 +585,38 @@ def colour_is_for_terminals_unless_asked_for(w: World):
     assert b"\033[33m" in w.ok("--color=always", "log", env={"NO_COLOR": "1"}).out
     w.snap("log", "--color", "maybe").fails(2, "maybe", "always")
     for env, want in (({"TERM": "xterm"}, True), ({"TERM": "xterm", "NO_COLOR": "1"}, False),
-                      ({"TERM": "xterm", "NO_COLOR": ""}, True), ({"TERM": "dumb"}, False)):
+                      ({"TERM": "xterm", "NO_COLOR": ""}, True), ({"TERM": "dumb"}, False),
+                      ({"TERM": ""}, False), ({}, False)):
         ours, theirs = os.openpty()
         w.ok("log", env={**env, "PAGER": "cat"}, stdout=theirs)
         os.close(theirs)
         assert (b"\033[" in os.read(ours, 65536)) == want, env
         os.close(ours)
+
+
+@test
+def an_empty_list_says_so_to_a_person_and_not_to_a_pipe(w: World):
+    w.take()
+    for args, said in ((["tag"], b"no tags yet\nhint: snapcow tag known-good\n"),
+                       (["remote"], b"no remotes yet\nhint: snapcow help remote\n"),
+                       (["tasks"], b"no command has a name here\nhint: snapcow help tasks\n"),
+                       (["ps"], b"nothing runs now\nhint: snapcow runs --all\n"),
+                       (["runs"], b"no runs yet\nhint: snapcow help run\n"),
+                       (["runs", "--agent"], b"no agent called snap yet\nhint: snapcow agents\n")):
+        got = w.ok(*args)
+        assert got.out == got.err == b"", str(got)
+        ours, theirs = os.openpty()
+        assert w.ok(*args, stdout=theirs).err == said, args
+        for option in ("-q", "--json"):
+            assert w.ok(*args, option, stdout=theirs).err == b"", (args, option)
+        os.close(theirs)
+        os.close(ours)
+    w.ok("tag", "v1")
+    ours, theirs = os.openpty()
+    assert w.ok("tag", stdout=theirs).err == b""
+    os.close(theirs)
+    assert b"v1" in os.read(ours, 65536)
+    os.close(ours)
 
 
 if __name__ == "__main__":
