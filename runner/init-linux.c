@@ -81,6 +81,8 @@ static int build_world(struct run *run, struct err *err)
 
 	r = wait_for_ids(run, err);
 	if (r == 0)
+		r = limits_bar_core(err);
+	if (r == 0)
 		r = ns_become(run, err);
 	if (r == 0)
 		r = ns_settle(run, err);

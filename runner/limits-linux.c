@@ -2,7 +2,8 @@
  * limits-linux.c - what one process of a run may use, by rlimit.
  *
  * The hard limits are set with the soft ones, so none can be raised again.  RLIMIT_NPROC is
- * counted for each user namespace since kernel 5.14, so here it counts the run alone.
+ * counted for each user namespace since kernel 5.14, so here it counts the run alone.  Signals that
+ * wait count for the run and for its user outside.
  */
 #include <sys/resource.h>
 
@@ -35,6 +36,12 @@ static uint64_t or_none(uint64_t limit, uint64_t more)
 	return limit > 0 ? limit + more : RLIM_INFINITY;
 }
 
+/* 0 would let a pipe of core_pattern start; at 1 the kernel starts none and writes nothing. */
+int limits_bar_core(struct err *err)
+{
+	return bound(RLIMIT_CORE, 1, 0, "core", err);
+}
+
 int limits_apply(const struct run *run, bool ours, struct err *err)
 {
 	const struct sandbox_limits *l = &run->spec->limits;
@@ -47,8 +54,8 @@ int limits_apply(const struct run *run, bool ours, struct err *err)
 		uint64_t slack; /* from the soft to the hard one: SIGXCPU comes before SIGKILL */
 		const char *name;
 	} all[] = {
-		{ RLIMIT_CORE, 0, 0, "core" },
-		{ RLIMIT_MSGQUEUE, 819200, 0, "msgqueue" }, /* the kernel's default */
+		{ RLIMIT_SIGPENDING, 4096, 0, "sigpending" }, /* POSIX timers are among these */
+		{ RLIMIT_MSGQUEUE, 819200, 0, "msgqueue" },   /* the kernel's default */
 		{ RLIMIT_NICE, 0, 0, "nice" },
 		{ RLIMIT_RTPRIO, 0, 0, "rtprio" },
 		{ RLIMIT_FSIZE, or_none(l->fsize, 0), 0, "fsize" },

@@ -26,7 +26,7 @@ static const char *const masked[] = {
 	"kpagecgroup",  "kpagecount",    "kpageflags",  "latency_stats", "modules",
 	"pagetypeinfo", "sched_debug",   "scsi",        "slabinfo",      "sysrq-trigger",
 	"sysvipc",      "timer_list",    "timer_stats", "tty",           "vmallocinfo",
-	"mtrr",         "dynamic_debug",
+	"mtrr",         "dynamic_debug", "pressure",
 };
 
 #define MASK (MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC | MOUNT_ATTR_RDONLY)

@@ -129,6 +129,12 @@ static int hear_device(struct run *run, const struct seccomp_notif *question)
 	return clerk_ask(&run->clerk, question->id, &call) > 0;
 }
 
+/* Of these two, only a change of RLIMIT_CORE comes here. */
+static bool limits_core(const struct seccomp_data *call)
+{
+	return call->nr == SYS_setrlimit || call->nr == SYS_prlimit64;
+}
+
 int refused_hear_clerk(struct run *run, int listener)
 {
 	const int error = clerk_hear(&run->clerk);
@@ -149,6 +155,8 @@ int refused_hear(struct run *run, int listener)
 		return errno == EINTR || errno == ENOENT ? 0 : -errno; /* who asked is gone */
 	if (spec->snapshots && asks_snapshot(&question.is.data))
 		return hear_snapshot(spec, question.is.id, question.is.data.args[2] != 0);
+	if (limits_core(&question.is.data))
+		return send_answer(listener, question.is.id, false, 0);
 	name = seccomp_syscall_resolve_num_arch(SCMP_ARCH_NATIVE, question.is.data.nr);
 	if (ids_are_answered(run) && name && is_of_ids(name))
 		return hear_ids(run, listener, &question.is);

@@ -202,6 +202,10 @@ NODISCARD int caps_drop(struct err *err);
 NODISCARD int caps_bound_root(struct err *err);
 NODISCARD int caps_keep_root(struct err *err); /* by the child, last of all */
 
+/* --- limits-linux.c: by the init, before the filter keeps it so --------------------------- */
+
+NODISCARD int limits_bar_core(struct err *err); /* no core is written, nor piped to a program */
+
 /* --- by the child, in this order ---------------------------------------------------------- */
 
 NODISCARD int tty_open(struct run *run, struct err *err);

@@ -141,17 +141,22 @@ static void emit_verdict(struct compiler *c, enum seccomp_verdict says)
 	emit(c, BPF_RET | BPF_K, 0, 0, action[says]);
 }
 
+#define CASE_LEN 4 /* instructions of a case with its verdict */
+
 static void emit_judged(struct compiler *c, const struct seccomp_judged *judged)
 {
 	for (unsigned int i = 0; i < judged->n_cases; i++) {
 		const struct seccomp_case *one = &judged->cases[i];
+		const uint8_t past = one->with_next ? CASE_LEN : 1;
 
 		/* Both architectures are little-endian: the low half stands first. */
-		emit_load(c, offsetof(struct seccomp_data, args) + one->arg * sizeof(uint64_t));
+		emit_load(c, offsetof(struct seccomp_data, args) + one->arg * sizeof(uint64_t) +
+				 (one->high ? sizeof(uint32_t) : 0));
 		emit(c, BPF_ALU | BPF_AND | BPF_K, 0, 0, one->mask);
-		emit(c, BPF_JMP | BPF_JEQ | BPF_K, one->unless ? 1 : 0, one->unless ? 0 : 1,
+		emit(c, BPF_JMP | BPF_JEQ | BPF_K, one->unless ? past : 0, one->unless ? 0 : past,
 		     one->value);
-		emit_verdict(c, one->then);
+		if (!one->with_next)
+			emit_verdict(c, one->then);
 	}
 	emit_verdict(c, judged->otherwise);
 }
@@ -252,9 +257,9 @@ int seccomp_compile(uint32_t arch, unsigned int parts, struct buf *out, struct e
 	c->out = out;
 	c->scmp_arch = arch == AUDIT_ARCH_X86_64 ? SCMP_ARCH_X86_64 : SCMP_ARCH_AARCH64;
 	c->unlisted = parts & SECCOMP_SETID ? SECCOMP_SAYS_ALLOW : SECCOMP_SAYS_ENOSYS;
-	for (size_t i = 0; i < seccomp_n_setid; i++)
-		if (!is_roots(parts, seccomp_setid[i].call))
-			add_judged(c, &seccomp_setid[i], 1);
+	for (size_t i = 0; i < seccomp_n_kept; i++)
+		if (!is_roots(parts, seccomp_kept[i].call))
+			add_judged(c, &seccomp_kept[i], 1);
 	add_roots(c, parts);
 	if (!(parts & SECCOMP_SETID))
 		add_list(c, parts);

@@ -9,6 +9,8 @@
 #include "runner/seccomp-table.h"
 
 #include <linux/sched.h>
+#include <netinet/in.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 
@@ -30,7 +32,6 @@ const char *const seccomp_allowed[] = {
 	"fdatasync", "flock", "fsync", "ftruncate", "lseek", "pread64", "preadv", "preadv2",
 	"pwrite64", "pwritev", "pwritev2", "read", "readahead", "readv", "sendfile", "splice",
 	"sync", "sync_file_range", "syncfs", "tee", "write", "writev", "cachestat",
-	"io_cancel", "io_destroy", "io_getevents", "io_pgetevents", "io_setup", "io_submit",
 	/* waiting */
 	"epoll_create", "epoll_create1", "epoll_ctl", "epoll_ctl_old", "epoll_pwait",
 	"epoll_pwait2", "epoll_wait", "epoll_wait_old", "eventfd", "eventfd2", "pipe", "pipe2",
@@ -46,13 +47,13 @@ const char *const seccomp_allowed[] = {
 	"get_thread_area", "getcpu", "getegid", "geteuid", "getgid", "getgroups", "getpgid",
 	"getpgrp", "getpid", "getppid", "getpriority", "getresgid", "getresuid", "getrlimit",
 	"getrusage", "getsid", "gettid", "getuid", "ioprio_get", "ioprio_set", "kill",
-	"pidfd_open", "pidfd_send_signal", "prctl", "prlimit64", "restart_syscall", "rseq",
+	"pidfd_open", "pidfd_send_signal", "restart_syscall", "rseq",
 	"sched_get_priority_max", "sched_get_priority_min", "sched_getaffinity", "sched_getattr",
 	"sched_getparam", "sched_getscheduler", "sched_rr_get_interval", "sched_setaffinity",
 	"sched_setattr", "sched_setparam", "sched_setscheduler", "sched_yield", "seccomp",
 	"set_robust_list", "set_thread_area", "set_tid_address", "setfsgid", "setfsuid", "setgid",
 	"setgroups", "setpgid", "setpriority", "setregid", "setresgid", "setresuid", "setreuid",
-	"setrlimit", "setsid", "setuid", "tgkill", "time", "times", "tkill", "uname", "sysinfo",
+	"setsid", "setuid", "tgkill", "time", "times", "tkill", "uname", "sysinfo",
 	"vfork", "wait4", "waitid", "landlock_create_ruleset", "landlock_add_rule",
 	"landlock_restrict_self",
 	/* signals */
@@ -64,7 +65,7 @@ const char *const seccomp_allowed[] = {
 	"timer_create", "timer_delete", "timer_getoverrun", "timer_gettime", "timer_settime",
 	/* sockets that exist */
 	"accept", "accept4", "bind", "connect", "getpeername", "getsockname", "getsockopt",
-	"listen", "recvfrom", "recvmmsg", "recvmsg", "sendmmsg", "sendmsg", "sendto", "setsockopt",
+	"listen", "recvfrom", "recvmmsg", "recvmsg", "sendmmsg", "sendmsg", "sendto",
 	"shutdown",
 	/* System V and POSIX queues, of the run's own namespace */
 	"mq_getsetattr", "mq_notify", "mq_open", "mq_timedreceive", "mq_timedsend", "mq_unlink",
@@ -102,15 +103,30 @@ const char *const seccomp_refused[] = {
 	(CLONE_NEWNS | CLONE_NEWCGROUP | CLONE_NEWUTS | CLONE_NEWIPC | CLONE_NEWUSER | \
 	 CLONE_NEWPID | CLONE_NEWNET)
 
-/* Numbers of <linux/ptrace.h>, <linux/personality.h>, <asm-generic/ioctls.h> and <linux/fcntl.h>. */
+/*
+ * Numbers of <linux/ptrace.h>, <linux/personality.h>, <asm-generic/ioctls.h>, <linux/sockios.h>,
+ * <linux/tcp.h>, <linux/prctl.h> and <linux/fcntl.h>.
+ */
 #define TRACE_ATTACH    16
 #define TRACE_SEIZE     0x4206
 #define NO_RANDOMIZE    0x0040000
 #define ASK_PERSONALITY 0xffffffffu
 #define PUSH_INPUT      0x5412 /* TIOCSTI */
 #define CONSOLE_TRICKS  0x541c /* TIOCLINUX */
-#define TAKE_LEASE      1024   /* F_SETLEASE */
-#define TAKE_DELEGATION 1040   /* F_SETDELEG: the same for a directory */
+#define LINE_DISCIPLINE 0x5423 /* TIOCSETD */
+#define OLD_BRIDGES     0x8940 /* SIOCGIFBR and, with the lowest bit, SIOCSIFBR */
+#define VLANS           0x8982 /* SIOCGIFVLAN, SIOCSIFVLAN */
+#define BRIDGES         0x89a0 /* SIOCBRADDBR, SIOCBRDELBR */
+#define LOWEST_BIT      1u
+#define UPPER_LAYER     31   /* TCP_ULP */
+#define SHARE_CORE      62   /* PR_SCHED_CORE */
+#define TAKE_LEASE      1024 /* F_SETLEASE */
+#define TAKE_DELEGATION 1040 /* F_SETDELEG: the same for a directory */
+
+/* Of a socket: SOCK_STREAM, SOCK_DGRAM and SOCK_RAW are 1 to 3, of the four bits that are the type. */
+#define UNUSUAL_TYPES 0xcu
+#define INET_OR_INET6 ((unsigned int)(AF_INET ^ AF_INET6)) /* one bit */
+#define MULTIPATH_TCP 262                                  /* IPPROTO_MPTCP */
 
 #define SETID      06000     /* S_ISUID | S_ISGID */
 #define MAKES_FILE 020000100 /* O_CREAT, and what O_TMPFILE has beside O_DIRECTORY */
@@ -135,8 +151,11 @@ const char *const seccomp_refused[] = {
 /*
  * A run by root with a folder of the host to write to would leave a program there that makes
  * anybody root.  mkdir is listed though today's kernels drop the bits there.
+ *
+ * A core that is piped goes to a program of the host, with the host's rights (core_pattern).  Only a
+ * limit of 1 byte prevents that, so it stays; programs that switch cores off must not fail.
  */
-const struct seccomp_judged seccomp_setid[] = {
+const struct seccomp_judged seccomp_kept[] = {
 	NO_SETID("chmod", 1),
 	NO_SETID("fchmod", 1),
 	NO_SETID("fchmodat", 2),
@@ -157,6 +176,20 @@ const struct seccomp_judged seccomp_setid[] = {
 	{ .call = "io_uring_setup", .otherwise = SECCOMP_SAYS_EPERM },
 	{ .call = "io_uring_enter", .otherwise = SECCOMP_SAYS_EPERM },
 	{ .call = "io_uring_register", .otherwise = SECCOMP_SAYS_EPERM },
+	{
+	    .call = "setrlimit",
+	    .n_cases = 1,
+	    .cases = { { 0, ALL_BITS, RLIMIT_CORE, .then = SECCOMP_SAYS_DONE } },
+	    .otherwise = SECCOMP_SAYS_ALLOW,
+	},
+	{
+	    .call = "prlimit64", /* its third argument points at the new limit, if there is one */
+	    .n_cases = 3,
+	    .cases = { { 1, ALL_BITS, RLIMIT_CORE, true, SECCOMP_SAYS_ALLOW },
+		       { 2, ALL_BITS, 0, true, SECCOMP_SAYS_DONE },
+		       { 2, ALL_BITS, 0, true, SECCOMP_SAYS_DONE, .high = true } },
+	    .otherwise = SECCOMP_SAYS_ALLOW,
+	},
 };
 
 const struct seccomp_judged seccomp_judged[] = {
@@ -178,10 +211,15 @@ const struct seccomp_judged seccomp_judged[] = {
 	    .otherwise = SECCOMP_SAYS_EPERM,
 	},
 	{
+	    /* Line disciplines, bridges and VLANs load modules of the kernel, whoever asks. */
 	    .call = "ioctl",
-	    .n_cases = 3,
+	    .n_cases = 7,
 	    .cases = { { 1, ALL_BITS, PUSH_INPUT, .then = SECCOMP_SAYS_EPERM },
 		       { 1, ALL_BITS, CONSOLE_TRICKS, .then = SECCOMP_SAYS_EPERM },
+		       { 1, ALL_BITS, LINE_DISCIPLINE, .then = SECCOMP_SAYS_EPERM },
+		       { 1, ~LOWEST_BIT, OLD_BRIDGES, .then = SECCOMP_SAYS_EPERM },
+		       { 1, ~LOWEST_BIT, VLANS, .then = SECCOMP_SAYS_EPERM },
+		       { 1, ~LOWEST_BIT, BRIDGES, .then = SECCOMP_SAYS_EPERM },
 		       { 1, ALL_BITS, SANDBOX_ASK_SNAPSHOT, .then = SECCOMP_SAYS_EPERM } },
 	    .otherwise = SECCOMP_SAYS_ALLOW,
 	},
@@ -210,13 +248,39 @@ const struct seccomp_judged seccomp_judged[] = {
 	    .otherwise = SECCOMP_SAYS_EPERM,
 	},
 	{
+	    /* TLS and others in the kernel's TCP. */
+	    .call = "setsockopt",
+	    .n_cases = 2,
+	    .cases = { { 1, ALL_BITS, IPPROTO_TCP, .with_next = true },
+		       { 2, ALL_BITS, UPPER_LAYER, .then = SECCOMP_SAYS_EPERM } },
+	    .otherwise = SECCOMP_SAYS_ALLOW,
+	},
+	{
+	    /* With a core of its own, a run keeps the core's other half from everybody. */
+	    .call = "prctl",
+	    .n_cases = 1,
+	    .cases = { { 0, ALL_BITS, SHARE_CORE, .then = SECCOMP_SAYS_EPERM } },
+	    .otherwise = SECCOMP_SAYS_ALLOW,
+	},
+	{
+	    /*
+	     * Of the internet's families, streams and datagrams of the usual protocols.  Any other
+	     * (SCTP, DCCP, L2TP, SMC, AF_PACKET by its old name SOCK_PACKET) loads a module whoever
+	     * asks.
+	     */
 	    .call = "socket",
-	    .n_cases = 5,
+	    .n_cases = 11,
 	    .cases = { { 0, ALL_BITS, AF_UNIX, .then = SECCOMP_SAYS_ALLOW },
-		       { 0, ALL_BITS, AF_INET, .then = SECCOMP_SAYS_ALLOW },
-		       { 0, ALL_BITS, AF_INET6, .then = SECCOMP_SAYS_ALLOW },
-		       { 0, ALL_BITS, AF_NETLINK, true, SECCOMP_SAYS_EAFNOSUPPORT },
-		       { 2, ALL_BITS, 0 /* NETLINK_ROUTE */, .then = SECCOMP_SAYS_ALLOW } },
+		       { 1, UNUSUAL_TYPES, 0, true, SECCOMP_SAYS_EAFNOSUPPORT },
+		       { 0, ALL_BITS, AF_NETLINK, .with_next = true },
+		       { 2, ALL_BITS, 0 /* NETLINK_ROUTE */, .then = SECCOMP_SAYS_ALLOW },
+		       { 0, ~INET_OR_INET6, AF_INET, true, SECCOMP_SAYS_EAFNOSUPPORT },
+		       { 2, ALL_BITS, IPPROTO_IP, .then = SECCOMP_SAYS_ALLOW },
+		       { 2, ALL_BITS, IPPROTO_TCP, .then = SECCOMP_SAYS_ALLOW },
+		       { 2, ALL_BITS, IPPROTO_UDP, .then = SECCOMP_SAYS_ALLOW },
+		       { 2, ALL_BITS, IPPROTO_ICMP, .then = SECCOMP_SAYS_ALLOW },
+		       { 2, ALL_BITS, IPPROTO_ICMPV6, .then = SECCOMP_SAYS_ALLOW },
+		       { 2, ALL_BITS, MULTIPATH_TCP, .then = SECCOMP_SAYS_ALLOW } },
 	    .otherwise = SECCOMP_SAYS_EAFNOSUPPORT,
 	},
 	{
@@ -308,6 +372,6 @@ const size_t seccomp_n_one_id = ARRAY_LEN(seccomp_one_id);
 const size_t seccomp_n_askable = ARRAY_LEN(seccomp_askable);
 const size_t seccomp_n_allowed = ARRAY_LEN(seccomp_allowed);
 const size_t seccomp_n_refused = ARRAY_LEN(seccomp_refused);
-const size_t seccomp_n_setid = ARRAY_LEN(seccomp_setid);
+const size_t seccomp_n_kept = ARRAY_LEN(seccomp_kept);
 const size_t seccomp_n_judged = ARRAY_LEN(seccomp_judged);
 const size_t seccomp_n_strict = ARRAY_LEN(seccomp_strict);

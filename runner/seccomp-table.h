@@ -22,7 +22,8 @@ enum seccomp_verdict {
 /*
  * If the low 32 bits of the argument, masked, are the value (or, with `unless`, are not),
  * this is the verdict.  The kernel looks at no more of these arguments than that: a filter
- * that compares all 64 bits is passed by setting an upper one (CVE-2019-10063).
+ * that compares all 64 bits is passed by setting an upper one (CVE-2019-10063).  Of a pointer the
+ * kernel looks at all of it: `high` compares the upper half instead.
  */
 struct seccomp_case {
 	unsigned int arg;
@@ -30,9 +31,11 @@ struct seccomp_case {
 	uint32_t value;
 	bool unless;
 	enum seccomp_verdict then;
+	bool high;
+	bool with_next; /* holds only together with the next case, which says the verdict */
 };
 
-#define SECCOMP_CASES_MAX 6
+#define SECCOMP_CASES_MAX 12
 
 /* A call that is judged by its arguments: by the first case that holds, else as said last. */
 struct seccomp_judged {
@@ -46,8 +49,8 @@ extern const char *const seccomp_allowed[]; /* whatever their arguments */
 extern const size_t seccomp_n_allowed;
 extern const char *const seccomp_refused[]; /* with EPERM, whatever their arguments */
 extern const size_t seccomp_n_refused;
-extern const struct seccomp_judged seccomp_setid[]; /* that no filter in our place can lift */
-extern const size_t seccomp_n_setid;
+extern const struct seccomp_judged seccomp_kept[]; /* that no filter in our place can lift */
+extern const size_t seccomp_n_kept;
 extern const struct seccomp_judged seccomp_judged[]; /* the others */
 extern const size_t seccomp_n_judged;
 extern const struct seccomp_judged seccomp_strict[]; /* in the place of the above, if asked for */

@@ -27,21 +27,23 @@ ROWS = {  # of tests/sandbox/attempts.c
     "files of the host, the kernel's settings, /proc, /sys, devices":
         "shadow host_file core_pattern modprobe_path net_sysctl hostname_sysctl proc_kallsyms proc_kmsg proc_keys "
         "proc_timer_list proc_interrupts proc_slabinfo proc_pageflags sys dev_kmsg dev_fuse dev_console dev_loop "
-        "dev_userfaultfd make_device",
+        "dev_userfaultfd make_device pressure",
     "namespaces, mounts, roots, file handles":
         "open_by_handle chroot unshare_user unshare_time clone_user clone_user_net clone3_user setns mount umount "
         "pivot_root fsopen fspick open_tree move_mount mount_setattr",
     "other processes, keys, engines of the kernel":
         "attach seize vm_read getfd kcmp keyctl add_key request_key bpf perf userfaultfd io_uring vmsplice fanotify "
-        "mbind move_pages migrate_pages set_mempolicy personality",
+        "mbind move_pages migrate_pages set_mempolicy personality io_setup memfd_secret sched_core core_limit",
     "commanding the machine":
         "syslog acct swapon swapoff quotactl reboot kexec init_module delete_module sethostname setdomainname "
         "clock_set adjtimex",
     "families of sockets, the terminal, the host's sockets and processes":
         "vsock alg packet xdp raw_ip netlink_uevent netlink_netfilter netlink_audit push_input push_input_high "
-        "console_tricks host_pid abstract port",
-    "capabilities, set-id bits, leases":
-        "bounding_set lease setid_fchmod setid_group setid_fchmodat setid_fchmodat2 setid_old setid_openat "
+        "console_tricks host_pid abstract port roots inherited host_socket fuse_clone",
+    "modules of the kernel, loaded by asking for a protocol or a line discipline":
+        "sctp sctp_packets dccp l2tp smc packet_old kernel_tls bridges bridges_old vlans line_discipline",
+    "capabilities, set-id bits, leases, attributes of files":
+        "bounding_set lease xattr_trusted xattr_security xattr_caps xattr_large setid_fchmod setid_group setid_fchmodat setid_fchmodat2 setid_old setid_openat "
         "setid_tmpfile setid_openat2 setid_mknodat setid_folder setid_mkdirat",
     OWN: "no_randomize trace_me memfd",
 }
@@ -76,9 +78,10 @@ def attempted(w, profile):
         abstract.bind("\0" + name)
         abstract.listen()
         host = {"HOST_PID": str(os.getpid()), "HOST_ABSTRACT": name, "HOST_FILE": str(secret),
-                "HOST_PORT": str(tcp.getsockname()[1])}
+                "HOST_PORT": str(tcp.getsockname()[1]), "HOST_SOCKET": str(w.store / "run" / "cowfsd.sock")}
         words = [word for pair in host.items() for word in ("--env", "=".join(pair))]
         got = run(w, *MISSING, "--profile", profile, *words, "--", "./attempts")
+    assert Path(host["HOST_SOCKET"]).is_socket(), host
     ends = dict(line.split() for line in got["stdout"].splitlines())
     return {name: int(code) in (0, 253, 254, 255) for name, code in ends.items()}
 

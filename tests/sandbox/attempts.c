@@ -5,12 +5,14 @@
  *
  * One line a try: its name, and 0 if it got through or the errno that stopped it.  The same
  * program is run outside as the control.  Arguments for some come from the environment:
- * HOST_PID, HOST_ABSTRACT, HOST_PORT, HOST_FILE.
+ * HOST_PID, HOST_ABSTRACT, HOST_PORT, HOST_FILE, HOST_SOCKET.
  *
  * Calls that would do harm are made with arguments that the kernel refuses for another
  * reason, after it has looked at who asks or before: outside that other errno is seen.
  */
 #include <arpa/inet.h>
+#include <ctype.h>
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/audit.h>
@@ -35,43 +37,19 @@
 #include <sys/sysmacros.h>
 #include <sys/un.h>
 #include <sys/wait.h>
-#include <termios.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "base/attr.h"
-
-/* 0 or the errno of what a call returned. */
-static int told(long r)
-{
-	return r < 0 ? errno : 0;
-}
-
-static int try_open(const char *path, int flags)
-{
-	int fd = open(path, flags | O_CLOEXEC);
-	char byte;
-	int r = told(fd);
-
-	/* Some files open and then refuse. */
-	if (fd >= 0 && (flags & O_ACCMODE) == O_RDONLY && !(flags & O_DIRECTORY))
-		r = told(read(fd, &byte, 1));
-	close(fd);
-	return r;
-}
+#include "tests/sandbox/attempts-files.h"
+#include "tests/sandbox/attempts-kernel.h"
+#include "tests/sandbox/attempts.h"
 
 static int try_readlink(const char *path)
 {
 	char text[4096];
 
 	return told(readlink(path, text, sizeof(text)));
-}
-
-static const char *given(const char *name)
-{
-	const char *v = getenv(name);
-
-	return v ? v : "";
 }
 
 /* A child that waits to be killed, to do something to. */
@@ -277,36 +255,6 @@ static int try_port(void)
 	return told(connect(fd, (struct sockaddr *)&to, sizeof(to)));
 }
 
-/* On a terminal of one's own, which it takes a session for. */
-static int on_terminal(unsigned long request)
-{
-	int unlocked = 0, master, slave;
-
-	setsid();
-	master = open("/dev/ptmx", O_RDWR | O_NOCTTY | O_CLOEXEC);
-	if (master < 0 || ioctl(master, TIOCSPTLCK, &unlocked) < 0)
-		return 254;
-	slave = ioctl(master, TIOCGPTPEER, O_RDWR | O_NOCTTY | O_CLOEXEC);
-	if (slave < 0 || ioctl(slave, TIOCSCTTY, 0) < 0)
-		return 253;
-	return told(syscall(SYS_ioctl, slave, request, "x"));
-}
-
-static int do_push(void)
-{
-	return on_terminal(TIOCSTI);
-}
-
-static int do_push_high(void)
-{
-	return on_terminal(TIOCSTI | 1UL << 32);
-}
-
-static int do_console(void)
-{
-	return on_terminal(TIOCLINUX | 1UL << 40);
-}
-
 static int do_clock_set(void)
 {
 	struct timespec never = { .tv_nsec = -1 };
@@ -327,6 +275,59 @@ static int try_user_0(void)
 	return in_child(do_chroot);
 }
 
+/* A look at the tree of any other process. */
+static int try_roots(void)
+{
+	DIR *proc = opendir("/proc");
+	char path[300];
+	int r = ENOENT;
+
+	for (struct dirent *e; proc && r != 0 && (e = readdir(proc));) {
+		if (!isdigit(e->d_name[0]) || atoi(e->d_name) == getpid())
+			continue;
+		snprintf(path, sizeof(path), "/proc/%s/root/etc", e->d_name);
+		r = try_open(path, O_RDONLY | O_DIRECTORY) == 0 ? 0 : EACCES;
+	}
+	closedir(proc);
+	return r;
+}
+
+/* Anything but three streams, or a socket or directory as one of them.  Before other tries open more. */
+static int inherited;
+
+static void look_at_inherited(void)
+{
+	struct stat st;
+
+	inherited = ENOENT;
+	for (int fd = 0; fd < 1024; fd++)
+		if (fstat(fd, &st) == 0 && (fd > 2 || S_ISSOCK(st.st_mode) || S_ISDIR(st.st_mode)))
+			inherited = 0;
+}
+
+static int try_host_socket(void)
+{
+	struct sockaddr_un to = { .sun_family = AF_UNIX };
+	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	int r;
+
+	snprintf(to.sun_path, sizeof(to.sun_path), "%s", given("HOST_SOCKET"));
+	r = told(connect(fd, (struct sockaddr *)&to, sizeof(to)));
+	close(fd);
+	return r;
+}
+
+/* FUSE_DEV_IOC_CLONE: another connection for the file system, asked of a file in it. */
+static int try_fuse_clone(void)
+{
+	uint32_t fd = 0;
+	int dir = open(".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	int r = told(ioctl(dir, _IOR(229, 0, uint32_t), &fd));
+
+	close(dir);
+	return r;
+}
+
 static int try_kill(int sig)
 {
 	return told(kill(atoi(given("HOST_PID")), sig));
@@ -341,99 +342,6 @@ static int try_caps(void)
 #define RAW(...) told(syscall(__VA_ARGS__))
 
 /* X(name, how it ended) */
-/*
- * Set-id bits, by every call that can set them; what a try made is removed again.  A name that
- * is there already would be opened and not made.
- */
-#define SETID_NAME "attempt-setid"
-
-static int after_setid(long r)
-{
-	struct stat st;
-	int fd, error = told(r);
-
-	if (error == 0 && r > 2) { /* a descriptor, perhaps of a file without a name */
-		fd = (int)r;
-		if (fstat(fd, &st) == 0 && !(st.st_mode & 06000))
-			error = 254;
-		close(fd);
-	}
-	unlink(SETID_NAME);
-	rmdir(SETID_NAME);
-	return error;
-}
-
-/* A plain file there, for what changes one. */
-static int setid_file(void)
-{
-	unlink(SETID_NAME);
-	return open(SETID_NAME, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0700);
-}
-
-static int try_setid_fchmod(mode_t bits)
-{
-	int fd = setid_file();
-	int r = after_setid(syscall(SYS_fchmod, fd, 0755 | bits));
-
-	close(fd);
-	return r;
-}
-
-static int try_setid_fchmodat(bool second)
-{
-	close(setid_file());
-	if (second)
-		return after_setid(syscall(452 /* fchmodat2 */, AT_FDCWD, SETID_NAME, 04755, 0));
-	return after_setid(syscall(SYS_fchmodat, AT_FDCWD, SETID_NAME, 04755));
-}
-
-static int try_setid_old(void)
-{
-#ifdef SYS_chmod
-	int r;
-
-	close(setid_file());
-	r = after_setid(syscall(SYS_chmod, SETID_NAME, 04755));
-	if (r == EPERM)
-		r = after_setid(syscall(SYS_creat, SETID_NAME, 04755));
-	if (r == EPERM)
-		r = after_setid(syscall(SYS_open, SETID_NAME, O_CREAT | O_RDWR, 04755));
-	if (r == EPERM)
-		r = after_setid(syscall(SYS_mknod, SETID_NAME, S_IFREG | 04755, 0));
-	return r;
-#else
-	return try_setid_fchmodat(false); /* an architecture without them */
-#endif
-}
-
-static int try_setid_openat2(void)
-{
-	uint64_t how[3] = { O_CREAT | O_EXCL | O_RDWR | O_CLOEXEC, 04755, 0 };
-
-	return after_setid(syscall(SYS_openat2, AT_FDCWD, SETID_NAME, how, sizeof(how)));
-}
-
-static int try_setid_folder(void)
-{
-	if (mkdir(SETID_NAME, 0700) < 0)
-		return errno;
-	return after_setid(syscall(SYS_fchmodat, AT_FDCWD, SETID_NAME, 02755));
-}
-
-/* Whoever else opens it to write waits. */
-static int try_lease(void)
-{
-	int fd = open("attempt-lease", O_RDONLY | O_CREAT | O_CLOEXEC, 0600);
-	int r = fd < 0 ? errno : told(fcntl(fd, F_SETLEASE, F_RDLCK));
-
-	unlink("attempt-lease");
-	close(fd);
-	return r;
-}
-
-#define SETID_OPEN(name, flags) \
-	syscall(SYS_openat, AT_FDCWD, name, (flags) | O_RDWR | O_CLOEXEC, 04755)
-
 #define ATTEMPTS                                                                            \
 	X(init_exe, try_open("/proc/1/exe", O_RDONLY))                                      \
 	X(init_exe_link, try_readlink("/proc/1/exe"))                                       \
@@ -457,6 +365,7 @@ static int try_lease(void)
 	X(proc_interrupts, try_open("/proc/interrupts", O_RDONLY))                          \
 	X(proc_slabinfo, try_open("/proc/slabinfo", O_RDONLY))                              \
 	X(proc_pageflags, try_open("/proc/kpageflags", O_RDONLY))                           \
+	X(pressure, try_pressure("/proc/pressure/memory"))                                  \
 	X(sys, try_open("/sys/kernel", O_RDONLY | O_DIRECTORY))                             \
 	X(dev_kmsg, try_open("/dev/kmsg", O_RDONLY | O_NONBLOCK))                           \
 	X(dev_fuse, try_open("/dev/fuse", O_RDWR))                                          \
@@ -492,6 +401,10 @@ static int try_lease(void)
 	X(perf, try_perf())                                                                 \
 	X(userfaultfd, RAW(SYS_userfaultfd, 1))                                             \
 	X(io_uring, try_io_uring())                                                         \
+	X(io_setup, try_io_setup())                                                         \
+	X(memfd_secret, RAW(447, 0))                                                        \
+	X(sched_core, in_child(do_sched_core))                                              \
+	X(core_limit, in_child(do_core_limit))                                              \
 	X(vmsplice, try_vmsplice())                                                         \
 	X(fanotify, RAW(SYS_fanotify_init, 0x200, 0))                                       \
 	X(mbind, RAW(SYS_mbind, 0, 0, 0, NULL, 0, 0))                                       \
@@ -520,15 +433,34 @@ static int try_lease(void)
 	X(netlink_uevent, try_socket(16, SOCK_RAW, 15))                                     \
 	X(netlink_netfilter, try_socket(16, SOCK_RAW, 12))                                  \
 	X(netlink_audit, try_socket(16, SOCK_RAW, 9))                                       \
+	X(sctp, try_socket(AF_INET, SOCK_STREAM, 132))                                      \
+	X(sctp_packets, try_socket(AF_INET, SOCK_SEQPACKET, 0))                             \
+	X(dccp, try_socket(AF_INET, 6, 33))                                                 \
+	X(l2tp, try_socket(AF_INET, SOCK_DGRAM, 115))                                       \
+	X(smc, try_socket(AF_INET6, SOCK_STREAM, 256))                                      \
+	X(packet_old, try_socket(AF_INET, 10, 0x300))                                       \
+	X(kernel_tls, try_kernel_tls())                                                     \
+	X(bridges, try_socket_ioctl(SIOCBRADDBR))                                           \
+	X(bridges_old, try_socket_ioctl(SIOCGIFBR))                                         \
+	X(vlans, try_socket_ioctl(SIOCGIFVLAN))                                             \
+	X(line_discipline, in_child(do_discipline))                                         \
 	X(push_input, in_child(do_push))                                                    \
 	X(push_input_high, in_child(do_push_high))                                          \
 	X(console_tricks, in_child(do_console))                                             \
 	X(host_pid, try_kill(0))                                                            \
 	X(init_stop, told(kill(1, SIGSTOP)))                                                \
 	X(init_kill, told(kill(1, SIGKILL)))                                                \
+	X(roots, try_roots())                                                               \
+	X(inherited, inherited)                                                             \
+	X(host_socket, try_host_socket())                                                   \
+	X(fuse_clone, try_fuse_clone())                                                     \
 	X(abstract, try_abstract())                                                         \
 	X(port, try_port())                                                                 \
 	X(lease, try_lease())                                                               \
+	X(xattr_trusted, try_xattr("trusted.attempt", "x", 1))                              \
+	X(xattr_security, try_xattr("security.attempt", "x", 1))                            \
+	X(xattr_caps, try_file_caps())                                                      \
+	X(xattr_large, try_xattr("user.attempt", calloc(1, 65537), 65537))                  \
 	X(bounding_set, try_caps())                                                         \
 	X(no_randomize, in_child(do_no_randomize))                                          \
 	X(trace_me, in_child(do_trace_me))                                                  \
@@ -550,6 +482,7 @@ int main(int argc, char **argv)
 {
 	/* A try that hangs is one that got through to something. */
 	alarm(60);
+	look_at_inherited();
 #define X(name, how)                                           \
 	{                                                      \
 		bool wanted = argc < 2;                        \

@@ -10,7 +10,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 from sandboxtest import (  # noqa: E402
     EACCES, ENOENT, ENOSYS, EPERM, SETID, main, note, parse_attempts, test)
 
-EAFNOSUPPORT, ESRCH, ECONNREFUSED = 97, 3, 111
+EAFNOSUPPORT, ESRCH, ECONNREFUSED, E2BIG, ENOTTY = 97, 3, 111, 7, 25
 HIDDEN = {ENOENT}
 CLOSED = {EACCES}
 
@@ -23,7 +23,7 @@ FAMILIES = {
     "the_kernel_s_settings_are_closed": {
         name: CLOSED for name in ("core_pattern", "net_sysctl", "hostname_sysctl",
                                   "proc_kallsyms", "proc_kmsg", "proc_keys", "proc_timer_list",
-                                  "proc_interrupts", "proc_slabinfo")},
+                                  "proc_interrupts", "proc_slabinfo", "pressure")},
     "there_are_no_devices_but_harmless_ones": {
         **{name: HIDDEN for name in ("sys", "dev_kmsg", "dev_fuse", "dev_console", "dev_loop",
                                      "dev_userfaultfd")},
@@ -42,7 +42,15 @@ FAMILIES = {
     "the_kernel_s_engines_are_closed": {
         name: {EPERM} for name in ("bpf", "perf", "userfaultfd", "io_uring", "vmsplice",
                                    "fanotify", "mbind", "move_pages", "migrate_pages",
-                                   "set_mempolicy", "personality")},
+                                   "set_mempolicy", "personality", "sched_core", "kernel_tls",
+                                   "core_limit")}
+        | {name: {ENOSYS} for name in ("io_setup", "memfd_secret")},
+    "no_module_of_the_kernel_is_loaded_by_asking": {
+        **{name: {EAFNOSUPPORT} for name in ("sctp", "sctp_packets", "dccp", "l2tp", "smc", "packet_old")},
+        **{name: {EPERM} for name in ("bridges", "bridges_old", "vlans", "line_discipline")}},
+    "attributes_of_files_are_not_the_kernel_s": {
+        **{name: {EPERM} for name in ("xattr_trusted", "xattr_security", "xattr_caps")},
+        "xattr_large": {E2BIG}},
     "the_machine_cannot_be_commanded": {
         name: {EPERM} for name in ("syslog", "acct", "swapon", "swapoff", "quotactl", "reboot",
                                    "sethostname", "setdomainname", "clock_set", "adjtimex")},
@@ -53,7 +61,8 @@ FAMILIES = {
     "a_terminal_takes_no_pushed_input": {
         name: {EPERM} for name in ("push_input", "push_input_high", "console_tricks")},
     "the_host_s_processes_and_sockets_are_not_there": {
-        "host_pid": {ESRCH}, "abstract": {ECONNREFUSED, EPERM}, "port": {ECONNREFUSED}},
+        **{name: HIDDEN for name in ("roots", "inherited", "host_socket")},
+        "host_pid": {ESRCH}, "fuse_clone": {ENOTTY}, "abstract": {ECONNREFUSED, EPERM}, "port": {ECONNREFUSED}},
     "nobody_outside_waits_for_a_lease": {"lease": {EPERM}},
     "no_capability_can_come_back": {"bounding_set": {EPERM}},
     "nothing_becomes_set_id": {
@@ -63,7 +72,7 @@ FAMILIES = {
 
 # Not even tried outside, where they would do harm or the kernel here lacks them.
 NO_CONTROL = {"modprobe_path", "proc_pageflags", "kexec", "init_module", "delete_module", "alg",
-              "xdp", "init_stop", "init_kill"}
+              "xdp", "init_stop", "init_kill", "memfd_secret", "sched_core"}
 
 # Where the control is one of the weaker sandboxes rather than the host itself.
 IN_WEAK_SANDBOX = {"init_exe", "init_exe_link", "init_root", "init_cwd", "init_fd", "init_mem",
@@ -77,7 +86,8 @@ ROOT_ONLY = {"shadow", "core_pattern", "net_sysctl", "hostname_sysctl", "proc_km
              "syslog", "acct", "swapon", "swapoff", "quotactl", "reboot", "sethostname",
              "setdomainname", "clock_set", "adjtimex", "packet", "netlink_netfilter",
              "netlink_audit", "raw_ip", "push_input", "push_input_high", "bounding_set",
-             "proc_keys", "host_pid"}
+             "proc_keys", "host_pid", "packet_old", "bridges", "bridges_old", "vlans", "roots",
+             "xattr_trusted", "xattr_security", "xattr_caps"}
 
 
 class Host:
@@ -90,11 +100,15 @@ class Host:
         name = f"snap-attempt-{os.getpid()}"
         self.abstract.bind("\0" + name)
         self.abstract.listen()
+        self.socket = socket.socket(socket.AF_UNIX)
+        self.socket.bind(str(box.top / "host-socket"))
+        self.socket.listen()
         self.tcp = socket.socket()
         self.tcp.bind(("127.0.0.1", 0))
         self.tcp.listen()
         self.vars = {"HOST_PID": str(os.getpid()), "HOST_ABSTRACT": name,
-                     "HOST_PORT": str(self.tcp.getsockname()[1]), "HOST_FILE": str(self.file)}
+                     "HOST_PORT": str(self.tcp.getsockname()[1]), "HOST_FILE": str(self.file),
+                     "HOST_SOCKET": str(box.top / "host-socket")}
 
     def options(self):
         return [word for k, v in self.vars.items() for word in ("--env", f"{k}={v}")]

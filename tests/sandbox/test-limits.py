@@ -172,9 +172,27 @@ def a_run_goes_before_the_host_when_memory_ends(box):
 
 
 @test
-def core_files_are_not_made(box):
-    got = box.sh("ulimit -c; ulimit -H -c").ends(0)
-    assert got.lines() == ["0", "0"], str(got)
+def cores_are_neither_written_nor_piped(box):
+    """With a limit of 0 the kernel still starts a program of the host that core_pattern names; with 1 it does not."""
+    lower = ("import ctypes, resource as r, struct\nr.setrlimit(r.RLIMIT_CORE, (0, 0))\n"
+             "libc, none = ctypes.CDLL(None), ctypes.create_string_buffer(struct.pack('QQ', 0, 0))\n"
+             "print(libc.prlimit64(0, 4, none, None), r.getrlimit(r.RLIMIT_CORE), r.prlimit(0, r.RLIMIT_CORE))")
+    for options in (), ("--untold",):
+        got = box.python(lower, options=options).ends(0)
+        assert got.lines() == ["0 (1, 1) (1, 1)"], str(got)
+        assert box.sh("kill -SEGV $$", options=options).status == 139
+    assert got.report["refused"] == "", str(got)
+    # The control: here a limit can be lowered.
+    assert box.outside("sh", "-c", "ulimit -c 0; ulimit -H -c").stdout == b"0\n"
+
+
+@test
+def signals_and_timers_leave_most_to_their_user(box):
+    """They count for the user outside, too."""
+    act = ("import ctypes\nlibc, n = ctypes.CDLL(None), 0\ntimer = ctypes.c_void_p()\n"
+           "while n < 9000 and libc.timer_create(1, None, ctypes.byref(timer)) == 0: n += 1\nprint(n)")
+    (n,) = map(int, box.python(act).ends(0).lines())
+    assert 1000 < n <= 4096, n
 
 
 @test
