@@ -54,6 +54,8 @@ struct host {
 	struct map live;       /* struct live by name */
 	struct layers *layers; /* both NULL until the first clone is mounted */
 	struct mounts *mounts;
+	struct warm_unclosed *unclosed; /* owned; warm clones that could not be unmounted */
+	size_t unclosed_n;
 	struct staged *staged;      /* clones that runs use (stage.c) */
 	struct awaited *awaited;    /* captures that clients are about to clone (unneeded.c) */
 	struct object_id no_strays; /* the tree that was last walked and has none (strays-i.h) */

@@ -61,6 +61,7 @@ void host_free(struct host *h)
 	questions_done(&h->questions);
 	pthread_mutex_destroy(&h->lock);
 	pthread_rwlock_destroy(&h->snapshots);
+	free(h->unclosed);
 	free(h->clones);
 	free(h->dir);
 	free(h);

@@ -226,7 +226,7 @@ static int adopt_warm_clone(struct host *h, const char *name, struct layer *laye
 
 	if (r >= 0)
 		return 0;
-	warm_clone_drop(layer, mount);
+	warm_clone_drop(h, layer, mount);
 	if (l) {
 		l->layer = NULL;
 		l->mount = NULL;

@@ -158,7 +158,7 @@ static void drop(struct warm_clone *s, struct spare *which)
 	const struct spare one = pull(s, which);
 
 	pthread_mutex_unlock(&s->lock);
-	warm_clone_drop(one.layer, one.mount);
+	warm_clone_drop(s->host, one.layer, one.mount);
 	pthread_mutex_lock(&s->lock);
 }
 
@@ -353,6 +353,7 @@ void warm_clone_end(struct warm_clone *s)
 	pthread_mutex_unlock(&s->lock);
 	if (started)
 		pthread_join(s->thread, NULL);
+	warm_clone_close_again(s->host);
 }
 
 void warm_clone_free(struct warm_clone *s)
@@ -556,6 +557,6 @@ void warm_clone_let_go(struct warm_clone *s)
 		found = take_layer(s, &root, &layer, &mount);
 		pthread_mutex_unlock(&s->lock);
 		if (found)
-			warm_clone_drop(layer, mount);
+			warm_clone_drop(s->host, layer, mount);
 	} while (found);
 }

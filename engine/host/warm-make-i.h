@@ -34,8 +34,15 @@ NODISCARD int warm_clone_make(struct host *h, const struct warm_clone_wish *w,
 
 uint64_t warm_clone_cost(uint64_t files); /* bytes of memory, here and in the kernel */
 
-/* Close one that nobody uses. */
-void warm_clone_drop(struct layer *layer, struct mount *mount);
+/* One that could not be unmounted when it was dropped: fusermount3 may fail for a moment only. */
+struct warm_unclosed {
+	struct layer *layer;
+	struct mount *mount;
+};
+
+/* Close one that nobody uses; if that fails, the next drop and the end of cowfsd try again. */
+void warm_clone_drop(struct host *h, struct layer *layer, struct mount *mount);
+void warm_clone_close_again(struct host *h);
 
 /* Put the mount of one at options->path, which is an empty directory. */
 NODISCARD int warm_clone_show(struct mount *mount, const struct mount_options *options,

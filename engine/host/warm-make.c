@@ -8,6 +8,7 @@
 #include "base/log.h"
 #include "base/path.h"
 #include "base/sys.h"
+#include "base/vec.h"
 #include "engine/host/host-i.h"
 #include "engine/host/mover-process-i.h"
 #include "engine/wire/control-i.h"
@@ -24,21 +25,55 @@ uint64_t warm_clone_cost(uint64_t files)
 	return files * FILE_COST;
 }
 
-void warm_clone_drop(struct layer *layer, struct mount *mount)
+/* --- closing -------------------------------------------------------------------------------- */
+
+/* False: the layer is still in use, so both must stay. */
+static bool close_parts(struct layer *layer, struct mount *mount)
 {
 	const char *place = mount ? mount_place(mount) : NULL;
 	AUTO_FREE char *aside = place ? strdup(place) : NULL;
 	struct err err = { 0 };
 
 	if (mount && mount_close(mount, true, &err) < 0) {
-		/* The layer is still in use, so both must stay. */
 		log_warn("closing a warm clone: %s, continuing", err.msg);
-		return;
+		return false;
 	}
 	/* One that somebody else unmounted and removed is fine. */
 	if (aside && rmdir(aside) < 0 && errno != ENOENT)
 		log_warn("'%s' is not removed, continuing", aside);
 	layer_discard(layer);
+	return true;
+}
+
+static void keep_unclosed(struct host *h, struct layer *layer, struct mount *mount)
+{
+	pthread_mutex_lock(&h->lock);
+	if (VEC_ONE_MORE(h->unclosed, h->unclosed_n))
+		h->unclosed[h->unclosed_n++] =
+		    (struct warm_unclosed){ .layer = layer, .mount = mount };
+	pthread_mutex_unlock(&h->lock);
+}
+
+void warm_clone_close_again(struct host *h)
+{
+	AUTO_FREE struct warm_unclosed *list = NULL;
+	size_t n;
+
+	pthread_mutex_lock(&h->lock);
+	list = TAKE_PTR(h->unclosed);
+	n = h->unclosed_n;
+	h->unclosed_n = 0;
+	pthread_mutex_unlock(&h->lock);
+	for (size_t i = 0; i < n; i++)
+		if (!close_parts(list[i].layer, list[i].mount))
+			keep_unclosed(h, list[i].layer, list[i].mount);
+}
+
+void warm_clone_drop(struct host *h, struct layer *layer, struct mount *mount)
+{
+	warm_clone_close_again(h);
+	if (!close_parts(layer, mount))
+		keep_unclosed(h, layer, mount);
 }
 
 /* --- aside, for ordinary users -------------------------------------------------------------- */
@@ -157,7 +192,7 @@ int warm_clone_make(struct host *h, const struct warm_clone_wish *w, struct laye
 	int r = make_parts(h, w, &layer, &mount, err);
 
 	if (r < 0) {
-		warm_clone_drop(layer, mount);
+		warm_clone_drop(h, layer, mount);
 		return r;
 	}
 	*ret_layer = layer;

@@ -3,6 +3,7 @@
 import ctypes
 import errno
 import os
+import shutil
 import signal
 import struct
 import subprocess
@@ -458,6 +459,51 @@ def what_somebody_unmounts_before_it_is_taken_is_replaced(w: World):
     ready(w)
     path, taken = clone(w, "-n", "third")
     assert taken == 1 and tree(path) == tree(w.project)
+
+
+def helper_that_may_refuse(w):
+    """A fusermount3 for the daemon that unmounts nothing while the file exists, as one without its rights does."""
+    if not livetest.USER:
+        raise Skip("root unmounts by itself")
+    refuse, helper = w.top / "refuse", w.top / "bin" / "fusermount3"
+    helper.parent.mkdir()
+    helper.write_text(f"""#!/bin/sh
+case "$1" in -u*) if [ -e '{refuse}' ]; then echo 'not now' >&2; exit 1; fi;; esac
+exec '{shutil.which("fusermount3")}' "$@"
+""")
+    helper.chmod(0o755)
+    w.env["PATH"] = f"{helper.parent}:{w.env['PATH']}"
+    return refuse
+
+
+def renewed(w, text):
+    """Another state of the project, for which cowfsd gives up the warm clone that waits; where the new one is."""
+    before = aside(w)
+    (w.project / "README.md").write_text(text)
+    w.take()
+    wait_for(lambda: [m for m in aside(w) if m not in before and not m.endswith(".new")])
+    ready(w)
+    return next(m for m in aside(w) if m not in before)
+
+
+@warm_test
+def one_that_could_not_be_unmounted_is_unmounted_with_the_next_or_at_the_end(w: World):
+    refuse = helper_that_may_refuse(w)
+    w.ok("clone", "-n", "first")
+    ready(w)
+    (first,) = aside(w)
+    refuse.touch()
+    second = renewed(w, "second\n")
+    assert aside(w) == [first, second] and "not now" in log(w), log(w)
+    refuse.unlink()
+    third = renewed(w, "third\n")
+    assert aside(w) == [third], log(w)
+    refuse.touch()
+    fourth = renewed(w, "fourth\n")
+    assert aside(w) == [third, fourth], log(w)
+    refuse.unlink()
+    w.ok("stop", "--force")
+    assert w.mounts() == [] and list((w.store / "run").glob("warm/*")) == []
 
 
 # --- movers: how those of ordinary users get to their places --------------------------------
