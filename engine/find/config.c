@@ -12,6 +12,7 @@
 #include "base/path.h"
 #include "base/size.h"
 #include "base/text.h"
+#include "base/vec.h"
 #include "base/yaml.h"
 #include "engine/api/settings.h"
 #include "engine/find/engine-i.h"
@@ -33,24 +34,6 @@ static int read_limit(struct reading *rd, struct yaml key, struct yaml value)
 	return 0;
 }
 
-static int read_store(struct reading *rd, struct yaml key, struct yaml map)
-{
-	struct yaml name, value;
-	void *iter = NULL;
-	int r = 0;
-
-	if (yaml_kind(map) != YAML_MAP)
-		return yaml_error(key, rd->name, rd->err,
-				  "'store' expects keys and values, as 'limit: 20G'");
-	while (r >= 0 && yaml_next_pair(map, &iter, &name, &value)) {
-		if (strcmp(yaml_text(name), "limit") != 0)
-			return yaml_error(name, rd->name, rd->err, "unknown key 'store.%.60s'",
-					  yaml_text(name));
-		r = read_limit(rd, name, value);
-	}
-	return r;
-}
-
 static int read_checks(struct reading *rd, struct yaml key, struct yaml list)
 {
 	struct yaml item;
@@ -67,24 +50,6 @@ static int read_checks(struct reading *rd, struct yaml key, struct yaml list)
 			return err_nomem(rd->err);
 	}
 	return 0;
-}
-
-static int read_promote(struct reading *rd, struct yaml key, struct yaml map)
-{
-	struct yaml name, value;
-	void *iter = NULL;
-	int r = 0;
-
-	if (yaml_kind(map) != YAML_MAP)
-		return yaml_error(key, rd->name, rd->err,
-				  "'promote' expects keys and values, as 'checks: [make test]'");
-	while (r >= 0 && yaml_next_pair(map, &iter, &name, &value)) {
-		if (strcmp(yaml_text(name), "checks") != 0)
-			return yaml_error(name, rd->name, rd->err, "unknown key 'promote.%.60s'",
-					  yaml_text(name));
-		r = read_checks(rd, name, value);
-	}
-	return r;
 }
 
 static int read_tasks(struct reading *rd, struct yaml key, struct yaml map)
@@ -106,28 +71,15 @@ static int read_tasks(struct reading *rd, struct yaml key, struct yaml map)
 	return 0;
 }
 
-static int read_agents(struct reading *rd, struct yaml key, struct yaml map)
+static int read_steps(struct reading *rd, struct yaml key, struct yaml value)
 {
-	struct yaml name, value;
-	void *iter = NULL;
+	const char *text = yaml_kind(value) == YAML_TEXT ? yaml_text(value) : "";
 
-	if (yaml_kind(map) != YAML_MAP)
-		return yaml_error(key, rd->name, rd->err,
-				  "'agents' expects keys and values, as 'steps: 1000'");
-	while (yaml_next_pair(map, &iter, &name, &value)) {
-		const char *text = yaml_kind(value) == YAML_TEXT ? yaml_text(value) : "";
-		char *end = NULL;
-
-		if (strcmp(yaml_text(name), "steps") != 0)
-			return yaml_error(name, rd->name, rd->err, "unknown key 'agents.%.60s'",
-					  yaml_text(name));
-		rd->config.steps =
-		    strspn(text, "0123456789") == strlen(text) ? strtoull(text, &end, 10) : 0;
-		if (rd->config.steps < 2 || rd->config.steps > ENGINE_STEPS_MAX)
-			return yaml_error(name, rd->name, rd->err,
-					  "'steps' expects a number from 2 to %d",
-					  ENGINE_STEPS_MAX);
-	}
+	rd->config.steps =
+	    strspn(text, "0123456789") == strlen(text) ? strtoull(text, NULL, 10) : 0;
+	if (rd->config.steps < 2 || rd->config.steps > ENGINE_STEPS_MAX)
+		return yaml_error(key, rd->name, rd->err, "'steps' expects a number from 2 to %d",
+				  ENGINE_STEPS_MAX);
 	return 0;
 }
 
@@ -238,42 +190,54 @@ static int read_otlp(struct reading *rd, struct yaml key, struct yaml value)
 	return rd->config.otlp ? 0 : err_nomem(rd->err);
 }
 
-static int read_metrics(struct reading *rd, struct yaml key, struct yaml map)
+/* A section is read by a function, or key by key. */
+static const struct section {
+	const char *name;
+	int (*read)(struct reading *rd, struct yaml key, struct yaml value);
+	const char *example;
+	struct {
+		const char *name; /* NULL ends */
+		int (*read)(struct reading *rd, struct yaml key, struct yaml value);
+	} keys[3];
+} sections[] = {
+	{ "store", NULL, "limit: 20G", { { "limit", read_limit } } },
+	{ "promote", NULL, "checks: [make test]", { { "checks", read_checks } } },
+	{ "tasks", read_tasks },
+	{ "agents", NULL, "steps: 1000", { { "steps", read_steps } } },
+	{ "remote", read_remotes },
+	{ "metrics",
+	  NULL,
+	  "otlp: http://127.0.0.1:4318",
+	  { { "otlp", read_otlp }, { "otlp_headers", read_headers } } },
+};
+
+static int read_key(struct reading *rd, const struct section *s, struct yaml key, struct yaml value)
 {
+	for (size_t i = 0; s->keys[i].name; i++)
+		if (strcmp(yaml_text(key), s->keys[i].name) == 0)
+			return s->keys[i].read(rd, key, value);
+	return yaml_error(key, rd->name, rd->err, "unknown key '%s.%.60s'", s->name,
+			  yaml_text(key));
+}
+
+static int read_section(struct reading *rd, struct yaml key, struct yaml map)
+{
+	const struct section *s =
+	    VEC_FIND(it, sections, ARRAY_LEN(sections), strcmp(yaml_text(key), it->name) == 0);
 	struct yaml name, value;
 	void *iter = NULL;
 	int r = 0;
 
+	if (!s)
+		return yaml_error(key, rd->name, rd->err, "unknown key '%.60s'", yaml_text(key));
+	if (s->read)
+		return s->read(rd, key, map);
 	if (yaml_kind(map) != YAML_MAP)
-		return yaml_error(key, rd->name, rd->err,
-				  "'metrics' expects keys and values, as "
-				  "'otlp: http://127.0.0.1:4318'");
-	while (r >= 0 && yaml_next_pair(map, &iter, &name, &value)) {
-		if (strcmp(yaml_text(name), "otlp") == 0)
-			r = read_otlp(rd, name, value);
-		else if (strcmp(yaml_text(name), "otlp_headers") == 0)
-			r = read_headers(rd, name, value);
-		else
-			r = yaml_error(name, rd->name, rd->err, "unknown key 'metrics.%.60s'",
-				       yaml_text(name));
-	}
+		return yaml_error(key, rd->name, rd->err, "'%s' expects keys and values, as '%s'",
+				  s->name, s->example);
+	while (r >= 0 && yaml_next_pair(map, &iter, &name, &value))
+		r = read_key(rd, s, name, value);
 	return r;
-}
-
-static const struct {
-	const char *name;
-	int (*read)(struct reading *rd, struct yaml key, struct yaml value);
-} sections[] = {
-	{ "store", read_store },   { "promote", read_promote }, { "tasks", read_tasks },
-	{ "agents", read_agents }, { "remote", read_remotes },  { "metrics", read_metrics },
-};
-
-static int read_section(struct reading *rd, struct yaml key, struct yaml value)
-{
-	for (size_t i = 0; i < ARRAY_LEN(sections); i++)
-		if (strcmp(yaml_text(key), sections[i].name) == 0)
-			return sections[i].read(rd, key, value);
-	return yaml_error(key, rd->name, rd->err, "unknown key '%.60s'", yaml_text(key));
 }
 
 static int read_all(struct reading *rd, struct yaml top)
@@ -339,11 +303,18 @@ int config_read(const char *path, struct config *ret, struct err *err)
 	return 0;
 }
 
-int engine_agent_checks(const struct engine *e, struct strlist *ret, struct err *err)
+/* The user's own file. */
+static int read_own(const struct engine *e, struct config *ret, struct err *err)
 {
 	AUTO_FREE char *path = config_file(e->home, CONFIG_FILE);
+
+	return path ? config_read(path, ret, err) : 0;
+}
+
+int engine_agent_checks(const struct engine *e, struct strlist *ret, struct err *err)
+{
 	CLEANUP(config_done) struct config config = { 0 };
-	int r = path ? config_read(path, &config, err) : 0;
+	int r = read_own(e, &config, err);
 
 	if (r < 0)
 		return r;
@@ -353,9 +324,8 @@ int engine_agent_checks(const struct engine *e, struct strlist *ret, struct err 
 
 int engine_agent_steps(const struct engine *e, uint64_t *ret, struct err *err)
 {
-	AUTO_FREE char *path = config_file(e->home, CONFIG_FILE);
 	CLEANUP(config_done) struct config config = { 0 };
-	int r = path ? config_read(path, &config, err) : 0;
+	int r = read_own(e, &config, err);
 
 	if (r < 0)
 		return r;
@@ -366,15 +336,13 @@ int engine_agent_steps(const struct engine *e, uint64_t *ret, struct err *err)
 int engine_tasks(const struct engine *e, struct strlist *ret_names, struct strlist *ret_lines,
 		 struct err *err)
 {
-	AUTO_FREE char *path = config_file(e->home, CONFIG_FILE);
 	CLEANUP(config_done) struct config config = { 0 };
-	int r = path ? config_read(path, &config, err) : 0;
+	int r = read_own(e, &config, err);
 
 	if (r < 0)
 		return r;
-	*ret_names = config.task_names;
-	*ret_lines = config.task_lines;
-	config.task_names = config.task_lines = (struct strlist){ 0 };
+	*ret_names = TAKE_STRUCT(config.task_names);
+	*ret_lines = TAKE_STRUCT(config.task_lines);
 	return 0;
 }
 
