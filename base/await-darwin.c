@@ -12,24 +12,15 @@ int await_open(void)
 
 int await_file(int at, const char *path)
 {
-	(void)at;
-	(void)path;
 	return -ENOTSUP;
 }
 
 int await_names(int at, const char *path)
 {
-	(void)at;
-	(void)path;
 	return -ENOTSUP;
 }
 
 int await_next(int at, int stop_fd, int ms, await_fn fn, void *ctx)
 {
-	(void)at;
-	(void)stop_fd;
-	(void)ms;
-	(void)fn;
-	(void)ctx;
 	return -ENOTSUP;
 }

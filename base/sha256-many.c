@@ -319,9 +319,6 @@ void sha256_many(struct sha256_job *jobs, size_t n)
 
 bool sha256_many_by(enum sha256_way way, struct sha256_job *jobs, size_t n)
 {
-	(void)way;
-	(void)jobs;
-	(void)n;
 	return false;
 }
 

@@ -112,7 +112,6 @@ int sys_each_name(int fd, sys_name_fn fn, void *ctx)
 
 bool sys_dir_times_tell(int fd)
 {
-	(void)fd;
 	return false;
 }
 
@@ -136,7 +135,6 @@ int sys_identify(const char *dir, struct sys_identity *ret)
 
 bool sys_is_in_memory(const char *dir)
 {
-	(void)dir;
 	return false;
 }
 
@@ -176,9 +174,6 @@ int sys_open_place(const char *path, const struct sys_place *place)
 
 int sys_open_below(int dirfd, const char *path, int flags)
 {
-	(void)dirfd;
-	(void)path;
-	(void)flags;
 	return -ENOTSUP;
 }
 
@@ -224,10 +219,6 @@ int sys_exchange(int dirfd, const char *name, int other_dirfd, const char *other
 
 int sys_copy_range(int from, int to, off_t off, off_t len)
 {
-	(void)from;
-	(void)to;
-	(void)off;
-	(void)len;
 	return -ENOTSUP;
 }
 
@@ -386,7 +377,6 @@ int sys_load_open(void)
 
 unsigned sys_runnable(int load_fd)
 {
-	(void)load_fd;
 	return 0;
 }
 

@@ -101,7 +101,6 @@ static int place_of(pid_t pid, const char *unused)
 {
 	int r = same_namespace(pid, "user");
 
-	(void)unused;
 	if (r <= 0)
 		return r < 0 ? r : SYS_PEER_ELSEWHERE;
 	r = same_namespace(pid, "mnt");
@@ -124,7 +123,6 @@ static int maps_all_ids(pid_t pid, const char *unused)
 	FILE *f;
 	int n;
 
-	(void)unused;
 	snprintf(path, sizeof(path), "/proc/%d/uid_map", (int)pid);
 	f = fopen(path, "re");
 	if (!f)

@@ -7,9 +7,6 @@
 
 int sys_signal_holder(pid_t pid, int fd, int sig)
 {
-	(void)pid;
-	(void)fd;
-	(void)sig;
 	return -ESRCH; /* nobody can tell */
 }
 
@@ -22,27 +19,23 @@ void sys_wait_process(pid_t pid, int ms)
 /* Nobody tells.  Then it counts as asleep. */
 int sys_look_at_task(pid_t id, struct sys_task *ret)
 {
-	(void)id;
 	*ret = (struct sys_task){ .asleep = true };
 	return 0;
 }
 
 int sys_look_at_tree(pid_t id, struct sys_tree *ret)
 {
-	(void)id;
 	*ret = (struct sys_tree){ 0 };
 	return -ENOTSUP;
 }
 
 bool sys_task_is_root(pid_t id)
 {
-	(void)id;
 	return false;
 }
 
 void sys_end_with(pid_t parent)
 {
-	(void)parent;
 }
 
 void sys_name_process(const char *name)
@@ -52,7 +45,6 @@ void sys_name_process(const char *name)
 
 int sys_leave_mounts(const char *dir)
 {
-	(void)dir;
 	return -ENOTSUP;
 }
 

@@ -13,7 +13,6 @@ static void on_interrupt(int sig)
 {
 	const int code = errno;
 
-	(void)sig;
 	if (write(interrupted[1], "", 1) < 0)
 		errno = code; /* then it is full, and heard already */
 	errno = code;

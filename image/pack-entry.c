@@ -116,8 +116,6 @@ static int each_range(struct pack *p, struct content_reader *rd, uint64_t size, 
 static int note_range(struct pack *p, struct content_reader *rd, uint64_t off, uint64_t end,
 		      struct err *err)
 {
-	(void)rd;
-	(void)err;
 	p->lib.entry_sparse_add_entry(p->entry, (la_int64_t)off, (la_int64_t)(end - off));
 	return 0;
 }

@@ -19,7 +19,6 @@ static int pack_name(const struct tree_entry *e, const char *path, unsigned dept
 	struct pack *p = ctx;
 	int r = 0;
 
-	(void)depth;
 	if (e->form == TREE_LINK)
 		r = root_link(p->store, &p->root, e->ino, &file, &hold, err);
 	if (r < 0)

@@ -48,7 +48,6 @@ static la_ssize_t on_packed(struct archive *a, void *ctx, const void *data, size
 {
 	struct pack *p = ctx;
 
-	(void)a;
 	return p->options->write(data, len, p->options->ctx, &p->why) < 0 ? -1 : (la_ssize_t)len;
 }
 

@@ -32,7 +32,6 @@ static ssize_t on_read(struct archive *a, void *ctx, const void **ret)
 {
 	struct plain *p = ctx;
 
-	(void)a;
 	return gunzip_read(p->in, ret, &p->why);
 }
 

@@ -43,7 +43,6 @@ static ssize_t on_read(struct archive *a, void *ctx, const void **ret)
 {
 	struct unpack *u = ctx;
 
-	(void)a;
 	return plain_read(u->in, ret, &u->why);
 }
 

@@ -79,7 +79,6 @@ static int sweep_one(const char *name, unsigned char type, void *ctx)
 	const bool needed = is_needed(c, name, &is_manifest);
 	struct stat st;
 
-	(void)type;
 	if (is_manifest != c->manifests ||
 	    fstatat(c->dir->blobs, name, &st, AT_SYMLINK_NOFOLLOW) < 0 || !S_ISREG(st.st_mode))
 		return 0;

@@ -144,7 +144,6 @@ static int check_there(const struct digest *blob, bool is_manifest, void *ctx)
 	uint64_t size;
 	int r = c->dir->depot.ops->has_blob(&c->dir->depot, blob, &size, c->err);
 
-	(void)is_manifest;
 	if (r != 0)
 		return r < 0 ? r : 0;
 	return err_set(c->err, -EAGAIN,

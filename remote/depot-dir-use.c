@@ -30,7 +30,6 @@ static int on_other(const char *name, unsigned char type, void *ctx)
 {
 	static const char *const ours[] = { "oci-layout", "index.json", "blobs", ".snapcow-lock" };
 
-	(void)type;
 	for (size_t i = 0; i < sizeof(ours) / sizeof(ours[0]); i++)
 		if (strcmp(name, ours[i]) == 0)
 			return 0;

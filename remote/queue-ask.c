@@ -40,8 +40,6 @@ static void on_message(natsConnection *conn, natsSubscription *sub, natsMsg *msg
 {
 	struct queue *q = ctx;
 
-	(void)conn;
-	(void)sub;
 	if (write(q->pipe[1], &msg, sizeof(msg)) != sizeof(msg))
 		q->n->natsMsg_Destroy(msg);
 }

@@ -97,10 +97,6 @@ static int check_trust(const struct queue_config *c, const struct address *a, st
 /* Without one libnats writes to stderr. */
 static void on_error(natsConnection *conn, natsSubscription *sub, natsStatus s, void *ctx)
 {
-	(void)conn;
-	(void)sub;
-	(void)s;
-	(void)ctx;
 }
 
 int queue_fd(const struct queue *q)

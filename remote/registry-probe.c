@@ -87,8 +87,6 @@ static int try_reach(struct registry *g, const struct probe *p)
 
 static int no_tag(const char *tag, void *ctx)
 {
-	(void)tag;
-	(void)ctx;
 	return 1;
 }
 

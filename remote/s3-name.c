@@ -129,7 +129,6 @@ static int check_there(const struct digest *blob, bool is_manifest, void *ctx)
 	char text[DIGEST_TEXT_SIZE];
 	int r = s3_has_blob(&c->s->depot, blob, NULL, c->err);
 
-	(void)is_manifest;
 	if (r != 0)
 		return r < 0 ? r : 0;
 	return err_set(c->err, -EAGAIN,

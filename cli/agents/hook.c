@@ -476,7 +476,6 @@ NORETURN static void on_alarm(int unused)
 	static const char line[] =
 	    "snap: no snapshot of this step: it takes longer than 30 seconds\n";
 
-	(void)unused;
 	if (write(STDERR_FILENO, line, sizeof(line) - 1) < 0)
 		_exit(0);
 	_exit(0);
@@ -496,7 +495,6 @@ int hook_run(struct invocation *inv, const char *client, struct err *err)
 	CLEANUP(said_done) struct said s = { 0 };
 	struct err why = { 0 };
 
-	(void)err;
 	/* cowfsd ends an act whose asker has gone, so that nothing is left of it. */
 	signal(SIGALRM, on_alarm);
 	alarm(TIME_MAX);

@@ -38,8 +38,6 @@ static const char tail[] =
 
 static int write_skill(const struct buf *text, void *ctx, struct buf *ret, struct err *err)
 {
-	(void)text;
-	(void)ctx;
 	if (buf_append_str(ret, head) < 0 || buf_append_str(ret, agents_guide) < 0 ||
 	    buf_append_str(ret, tail) < 0)
 		return err_nomem(err);

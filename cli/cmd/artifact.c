@@ -281,7 +281,6 @@ static int on_entry(const struct engine_entry *e, void *ctx, struct err *err)
 	const char *slash = S_ISDIR(e->mode) ? "/" : "";
 	struct json one;
 
-	(void)err;
 	if (!s->inv->json) {
 		out_name(s->inv->out, e->name);
 		fprintf(s->inv->out, "%s\n", slash);

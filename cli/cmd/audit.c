@@ -31,7 +31,6 @@ static int on_problem(const char *kind, const char *name, const char *problem, v
 	struct report *r = ctx;
 	struct json j;
 
-	(void)err;
 	if (!r->inv->json) {
 		fprintf(r->inv->out, "%s%s ", out_style(r->inv, OUT_BAD), kind);
 		out_name(r->inv->out, name);

@@ -27,7 +27,6 @@ static int print_bytes(bool of_stderr, const void *data, size_t len, void *ctx, 
 	struct screen *screen = ctx;
 	int r = screen_write(screen, data, len, err);
 
-	(void)of_stderr;
 	if (r < 0)
 		return r;
 	if (fflush(screen->out) == EOF)

@@ -163,7 +163,6 @@ static int on_snapshot(const struct engine_snapshot *s, const char *project, voi
 {
 	struct shower *sh = ctx;
 
-	(void)err;
 	sh->snapshot_found = true;
 	progress_done(sh->inv->progress);
 	if (!sh->path)
@@ -205,7 +204,6 @@ static int on_entry(const struct engine_entry *e, void *ctx, struct err *err)
 {
 	struct shower *sh = ctx;
 
-	(void)err;
 	if (sh->inv->json)
 		set_entry(json_add_object(sh->entries), e);
 	else

@@ -123,7 +123,6 @@ static enum MHD_Result serve(void *ctx, struct MHD_Connection *c, const char *ur
 	const struct server *s = ctx;
 	struct request *q = *request;
 
-	(void)version;
 	if (!q)
 		return begin(s, c, url, method, request);
 	if (*size == 0)

@@ -51,7 +51,6 @@ static void list_resources(const struct session *s, struct json result, bool mod
 {
 	struct json resources = json_set_array(result, "resources");
 
-	(void)s;
 	resource_list(resources);
 	app_list(resources);
 	if (modern)
@@ -60,7 +59,6 @@ static void list_resources(const struct session *s, struct json result, bool mod
 
 static void list_templates(const struct session *s, struct json result, bool modern)
 {
-	(void)s;
 	resource_list_templates(json_set_array(result, "resourceTemplates"));
 	if (modern)
 		answer_set_cacheable(result);
@@ -68,7 +66,6 @@ static void list_templates(const struct session *s, struct json result, bool mod
 
 static void list_prompts(const struct session *s, struct json result, bool modern)
 {
-	(void)s;
 	prompt_list(json_set_array(result, "prompts"));
 	if (modern)
 		answer_set_cacheable(result);
@@ -87,7 +84,6 @@ static void discover(const struct session *s, struct json result, bool modern)
 {
 	struct json capabilities;
 
-	(void)modern;
 	json_add_text(json_set_array(result, "supportedVersions"), MCP_VERSION);
 	capabilities = json_set_object(result, "capabilities");
 	answer_capabilities(s, capabilities);
@@ -98,9 +94,6 @@ static void discover(const struct session *s, struct json result, bool modern)
 
 static void pong(const struct session *s, struct json result, bool modern)
 {
-	(void)s;
-	(void)result;
-	(void)modern;
 }
 
 static const struct {

@@ -89,7 +89,6 @@ static ssize_t read_stream(void *exchange, uint64_t pos, char *to, size_t max)
 	struct exchange *x = exchange;
 	size_t n = x->wire.len - x->sent;
 
-	(void)pos;
 	if (x->gone)
 		return MHD_CONTENT_READER_END_WITH_ERROR;
 	if (n == 0 && x->ended)
@@ -402,7 +401,6 @@ enum MHD_Result exchange_serve(void *http, struct MHD_Connection *connection, co
 {
 	struct exchange *x = *exchange;
 
-	(void)version;
 	if (!x) {
 		x = exchange_new(http, connection);
 		if (!x)
@@ -425,8 +423,6 @@ void exchange_over(void *http, struct MHD_Connection *connection, void **exchang
 	struct http *h = http;
 	struct exchange *x = *exchange, **at = &h->exchanges;
 
-	(void)connection;
-	(void)why;
 	if (!x)
 		return;
 	while (*at != x)

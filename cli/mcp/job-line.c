@@ -42,7 +42,6 @@ static volatile sig_atomic_t stopped;
 
 static void note_stop(int signo)
 {
-	(void)signo;
 	stopped = 1;
 }
 

@@ -48,7 +48,6 @@ static int add_bytes(bool of_stderr, const void *data, size_t len, void *ctx, st
 	const char *bytes = data;
 	int r = 0;
 
-	(void)of_stderr;
 	for (size_t i = 0; i < len && r >= 0; i++)
 		r = bytes[i] == '\0' ? buf_append_str(ctx, "\\x00")
 				     : buf_append_u8(ctx, (uint8_t)bytes[i]);

@@ -112,7 +112,6 @@ static int add_script(const char *key, const char *text, void *ctx)
 	const struct place *p = ctx;
 	char line[NAME_MAX_ + 32];
 
-	(void)text;
 	if (!is_name(key, strlen(key)))
 		return 0;
 	snprintf(line, sizeof(line), "%s run %s", find_manager(p), key);
@@ -180,7 +179,6 @@ static int read_cargo(struct place *p, const char *text)
 	static const char *const words[] = { "build", "test", "check", "clippy", "fmt", "bench" };
 	int r = 0;
 
-	(void)text;
 	for (size_t i = 0; r >= 0 && i < ARRAY_LEN(words); i++) {
 		char line[32];
 
@@ -196,7 +194,6 @@ static int read_meson(struct place *p, const char *text)
 	char line[sizeof(setup) + 32];
 	int r;
 
-	(void)text;
 	snprintf(line, sizeof(line), "%scompile -C build", setup);
 	r = add(p->tasks, "meson.build", "build", 5, line, p->err);
 	snprintf(line, sizeof(line), "%stest -C build", setup);

@@ -187,7 +187,6 @@ static ssize_t read_stream(void *request, uint64_t pos, char *to, size_t max)
 	struct request *q = request;
 	size_t n = q->child.out.len - q->sent;
 
-	(void)pos;
 	if (q->gone)
 		return MHD_CONTENT_READER_END_WITH_ERROR;
 	if (n == 0 && (q->ended || q->server->stopping))
@@ -425,7 +424,6 @@ enum MHD_Result request_serve(void *server, struct MHD_Connection *connection, c
 {
 	struct request *q = *request;
 
-	(void)version;
 	if (!q) {
 		q = request_new(server, connection);
 		if (!q)
@@ -493,8 +491,6 @@ void request_over(void *server, struct MHD_Connection *connection, void **reques
 	struct server *s = server;
 	struct request *q = *request, **at = &s->requests;
 
-	(void)connection;
-	(void)why;
 	if (!q)
 		return;
 	while (*at != q)

@@ -171,7 +171,6 @@ static int put_stray_at(unsigned member, size_t i, void *ctx, struct err *err)
 	struct putting *p = ctx;
 	struct frozen_stray *s = &p->f->strays[p->from + i];
 
-	(void)member;
 	return file_store(&s->file, p->b, p->f->l->cache, &s->content, err);
 }
 
@@ -179,7 +178,6 @@ static int put_body_at(unsigned member, size_t i, void *ctx, struct err *err)
 {
 	struct putting *p = ctx;
 
-	(void)member;
 	return put_entry(p->f, p->b, p->bodies[p->from + i], err);
 }
 
@@ -187,7 +185,6 @@ static int put_dir_at(unsigned member, size_t i, void *ctx, struct err *err)
 {
 	struct putting *p = ctx;
 
-	(void)member;
 	return put_dir(p->f, p->b, p->from + i, err);
 }
 

@@ -228,7 +228,6 @@ static int open_log(const char *name, struct log_file *l, int flags, int *ret_fl
 /* All other files are as they would be. */
 static int open_file(sqlite3_vfs *vfs, const char *name, sqlite3_file *f, int flags, int *ret_flags)
 {
-	(void)vfs;
 	return flags & SQLITE_OPEN_WAL ? open_log(name, log_of(f), flags, ret_flags)
 				       : base_vfs->xOpen(base_vfs, name, f, flags, ret_flags);
 }

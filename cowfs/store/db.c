@@ -91,8 +91,6 @@ static int on_commit(void *ctx, sqlite3 *h, const char *name, int pages)
 {
 	struct db *db = ctx;
 
-	(void)h;
-	(void)name;
 	if (!db->page_size) {
 		int64_t v = 0;
 

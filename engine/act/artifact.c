@@ -144,7 +144,6 @@ static int sum_entry(const struct tree_entry *e, const char *path, unsigned dept
 	uint8_t digest[SHA256_SIZE];
 	int r = task_wanted(s->task, err), len;
 
-	(void)depth;
 	if (r < 0)
 		return r;
 	if (S_ISREG(e->mode))
@@ -220,7 +219,6 @@ static int count_one(const struct artifact *a, void *ctx, struct err *err)
 {
 	struct kept_by *k = ctx;
 
-	(void)err;
 	if (!meta_matches(a->meta, k->label))
 		return 0;
 	k->n++;

@@ -33,7 +33,6 @@ static int add_due(const struct receipt *r, void *ctx, struct err *err)
 
 static int put_settled(struct batch *b, const struct layer_state *state, void *ctx, struct err *err)
 {
-	(void)state;
 	return receipt_put(b, ctx, REF_REPLACE, err);
 }
 

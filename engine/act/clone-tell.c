@@ -303,7 +303,6 @@ static int count_snapshot(const struct snapshot *s, void *ctx, struct err *err)
 	const bool by_user = !history_is_automatic(s);
 	struct tally *t = ctx;
 
-	(void)err;
 	if (s->clone || !catalog_id_same(&s->project, t->project))
 		return 0;
 	t->to->snapshots++;
@@ -320,7 +319,6 @@ static int count_clone(const struct clone *c, void *ctx, struct err *err)
 {
 	struct tally *t = ctx;
 
-	(void)err;
 	if (!catalog_id_same(&c->project, t->project))
 		return 0;
 	t->to->clones++;

@@ -79,7 +79,6 @@ static int on_tag(const struct tag *t, void *ctx, struct err *err)
 {
 	const struct naming *n = ctx;
 
-	(void)err;
 	if (!n->forget->tag || strcmp(t->name, n->forget->tag) != 0)
 		mark_staying(ctx, &t->snapshot);
 	return 0;
@@ -89,7 +88,6 @@ static int on_clone(const struct clone *c, void *ctx, struct err *err)
 {
 	struct naming *n = ctx;
 
-	(void)err;
 	if (n->except && strcmp(c->name, n->except) == 0)
 		return 0;
 	mark_staying(n, &c->base);
@@ -103,7 +101,6 @@ static int on_lazy(const struct lazy *l, void *ctx, struct err *err)
 	const struct naming *n = ctx;
 	const struct lazy *goes = n->forget->capture;
 
-	(void)err;
 	if (!l->ended && !(goes && catalog_id_same(&goes->id, &l->id)))
 		mark_staying(ctx, &l->snapshot);
 	return 0;

@@ -60,7 +60,6 @@ static int pin(struct pinned *p, const struct object_id *root, struct err *err)
 
 static int pin_state(struct batch *b, const struct layer_state *state, void *ctx, struct err *err)
 {
-	(void)b;
 	return pin(ctx, &state->id, err);
 }
 

@@ -9,7 +9,6 @@ static bool is_not_git(const char *path, void *unused)
 {
 	size_t len;
 
-	(void)unused;
 	return !conflicts_is_git(path, &len);
 }
 

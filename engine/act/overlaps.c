@@ -69,7 +69,6 @@ static int add_path(const char *path, char status, void *ctx, struct err *err)
 	size_t len;
 	int r;
 
-	(void)status;
 	/* merge_overlap() does not compare longer paths either. */
 	if (strlen(path) >= PATH_MAX || conflicts_is_git(path, &len))
 		return 0;

@@ -163,7 +163,6 @@ static int is_shared(const struct receipt *r, void *ctx, struct err *err)
 {
 	struct target *t = ctx;
 
-	(void)err;
 	t->shared |= catalog_id_same(&r->target, t->id) &&
 		     !catalog_id_same(&r->project, &t->editing->project.id);
 	return 0;
@@ -237,7 +236,6 @@ static int count_artifact(const struct artifact *a, void *ctx, struct err *err)
 {
 	struct editing *e = ctx;
 
-	(void)err;
 	e->artifacts += catalog_id_same(&a->project, &e->project.id);
 	return 0;
 }

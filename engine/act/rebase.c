@@ -120,7 +120,6 @@ static int add_folder(const char *path, char status, void *ctx, struct err *err)
 	struct folders *f = ctx;
 	size_t len;
 
-	(void)status;
 	if (!conflicts_is_git(path, &len) || has_folder(f->list, f->n, path, len))
 		return 0;
 	folder = strndup(path, len);

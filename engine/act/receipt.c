@@ -166,7 +166,6 @@ static int match_receipt(const struct receipt *r, void *ctx, struct err *err)
 	struct wanted *w = ctx;
 	char hex[CATALOG_HEX_SIZE];
 
-	(void)err;
 	if (r->state == RECEIPT_BEGUN || !catalog_id_same(&r->project, w->project))
 		return 0;
 	if (w->word ? strncmp(catalog_id_hex(&r->id, hex), w->word, strlen(w->word)) != 0

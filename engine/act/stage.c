@@ -530,7 +530,6 @@ static int collect_left(const struct clone *c, void *ctx, struct err *err)
 {
 	struct sweeping *s = ctx;
 
-	(void)err;
 	if (s->n < ARRAY_LEN(s->names) && is_left(s->host, c))
 		snprintf(s->names[s->n++], sizeof(s->names[0]), "%s", c->name);
 	return 0;

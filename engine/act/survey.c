@@ -43,7 +43,6 @@ static int find_holder(const struct snapshot *s, void *ctx, struct err *err)
 {
 	const struct holder *h = ctx;
 
-	(void)err;
 	return catalog_id_same(&s->project, h->project) && object_id_equal(&s->root, h->root);
 }
 

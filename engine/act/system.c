@@ -47,7 +47,6 @@ static int add_mount(const char *path, dev_t dev, void *ctx)
 	struct finding *f = ctx;
 	struct stat st;
 
-	(void)dev;
 	if (system_is(path) || path_is_below(path, f->store) || is_in(f->ret, path))
 		return 0;
 	if (stat(path, &st) < 0 || !S_ISDIR(st.st_mode))

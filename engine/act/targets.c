@@ -35,14 +35,12 @@ static void keep(struct targets *t, const struct catalog_id *id)
 
 static int keep_of_receipt(const struct receipt *r, void *ctx, struct err *err)
 {
-	(void)err;
 	keep(ctx, &r->target);
 	return 0;
 }
 
 static int keep_of_snapshot(const struct snapshot *s, void *ctx, struct err *err)
 {
-	(void)err;
 	keep(ctx, &s->project);
 	return 0;
 }

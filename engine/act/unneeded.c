@@ -106,7 +106,6 @@ static int is_it(const struct lazy *l, void *ctx, struct err *err)
 {
 	const struct lazy *wanted = ctx;
 
-	(void)err;
 	return l->ended == 0 && catalog_id_same(&l->id, &wanted->id);
 }
 

@@ -105,8 +105,6 @@ int engine_project_move(struct engine *e, const char *project, const char *path,
 
 static int find_open(const struct lazy *l, void *ctx, struct err *err)
 {
-	(void)ctx;
-	(void)err;
 	return l->ended == 0;
 }
 

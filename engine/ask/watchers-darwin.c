@@ -2,6 +2,5 @@
 
 bool watchers_possible(int top)
 {
-	(void)top;
 	return true;
 }

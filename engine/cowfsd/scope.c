@@ -29,7 +29,6 @@ static int add_related(const struct project *p, void *ctx, struct err *err)
 {
 	const struct scoping *g = ctx;
 
-	(void)err;
 	if (path_is_below(g->written, p->path) || path_is_below(p->path, g->written))
 		add(g->scope, &p->id);
 	return 0;

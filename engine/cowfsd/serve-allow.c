@@ -10,7 +10,6 @@ int serve_allow(struct task *task, const struct engine_watch *watch, struct json
 	const bool remove = json_get_bool(options, "remove");
 	int r = json_get_names(options, "rules", &rules);
 
-	(void)watch;
 	r = r < 0 ? err_nomem(err) : json_end(options.doc, err);
 	if (r < 0)
 		return r;

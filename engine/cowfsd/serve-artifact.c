@@ -10,7 +10,6 @@ int serve_artifact(struct task *task, const struct engine_watch *watch, struct j
 	CLEANUP(options_done) struct engine_artifact_options o = { 0 };
 	int r = fields_read(options, &wire_artifact_options, &o, err);
 
-	(void)watch;
 	if (r < 0)
 		return r;
 	return serve_fields(artifact_save(task, &o, &made, err), answer, &wire_artifact, &made);
@@ -23,7 +22,6 @@ int serve_remove_artifact(struct task *task, const struct engine_watch *watch, s
 	AUTO_FREE char *id = json_get_name(options, "artifact");
 	int r = json_end(options.doc, err);
 
-	(void)watch;
 	if (r < 0)
 		return r;
 	return serve_fields(artifact_remove(task, id, &gone, err), answer, &wire_artifact, &gone);

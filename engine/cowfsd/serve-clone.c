@@ -35,7 +35,6 @@ int serve_list(struct task *task, const struct engine_watch *watch, struct json 
 	const bool all = json_get_bool(options, "all");
 	int r = json_end(options.doc, err);
 
-	(void)watch;
 	if (r < 0)
 		return r;
 	return serve_fields(clone_list(task, all, &clones, err), answer, &wire_clones, &clones);
@@ -74,7 +73,6 @@ int serve_since(struct task *task, const struct engine_watch *watch, struct json
 	CLEANUP(engine_since_done) struct engine_since since = { 0 };
 	int r = json_end(options.doc, err);
 
-	(void)watch;
 	if (r < 0)
 		return r;
 	return serve_fields(clone_since(task, clone, below, token, &since, err), answer,
@@ -89,7 +87,6 @@ int serve_remove(struct task *task, const struct engine_watch *watch, struct jso
 	struct engine_removed removed;
 	int r = json_end(options.doc, err);
 
-	(void)watch;
 	if (r < 0)
 		return r;
 	return serve_fields(clone_remove(task, clone, force, &removed, err), answer, &wire_removed,
@@ -102,7 +99,6 @@ int serve_mount(struct task *task, const struct engine_watch *watch, struct json
 	AUTO_FREE char *clone = json_get_name(options, "clone"), *path = NULL;
 	int r = json_end(options.doc, err);
 
-	(void)watch;
 	if (r < 0)
 		return r;
 	r = clone_mount(task, clone, &path, err);
@@ -119,7 +115,5 @@ int serve_umount(struct task *task, const struct engine_watch *watch, struct jso
 	const bool force = json_get_bool(options, "force");
 	int r = json_end(options.doc, err);
 
-	(void)watch;
-	(void)answer;
 	return r < 0 ? r : clone_umount(task, clone, force, err);
 }

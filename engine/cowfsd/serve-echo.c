@@ -8,7 +8,6 @@ int serve_echo(struct task *task, const struct engine_watch *watch, struct json 
 	const uint64_t from = json_get_uint(options, "from");
 	int r = json_end(options.doc, err);
 
-	(void)watch;
 	if (r < 0)
 		return r;
 	return serve_fields(echo_page(task, from, &page, err), answer, &wire_echo_page, &page);

@@ -29,7 +29,6 @@ int serve_tag(struct task *task, const struct engine_watch *watch, struct json o
 	struct store *unused;
 	int r = json_end(options.doc, err);
 
-	(void)watch;
 	if (r < 0)
 		return r;
 	r = engine_store(&task->engine, STORE_WRITE, &unused, err);
@@ -51,7 +50,6 @@ int serve_remove_snapshot(struct task *task, const struct engine_watch *watch, s
 	char id[ENGINE_ID_SIZE];
 	int r = json_end(options.doc, err);
 
-	(void)watch;
 	if (r < 0)
 		return r;
 	r = snapshot_remove(task, state, force, id, err);
@@ -70,8 +68,6 @@ int serve_project(struct task *task, const struct engine_watch *watch, struct js
 	const bool force = json_get_bool(options, "force");
 	int r = json_end(options.doc, err);
 
-	(void)watch;
-	(void)answer;
 	if (r < 0)
 		return r;
 	if (path && path[0] != '/')

@@ -30,7 +30,6 @@ int serve_remove_image(struct task *task, const struct engine_watch *watch, stru
 	const bool force = json_get_bool(options, "force");
 	int r = json_end(options.doc, err);
 
-	(void)watch;
 	if (r < 0)
 		return r;
 	return serve_fields(image_remove(task, name, force, &gone, err), answer, &wire_image,

@@ -55,7 +55,6 @@ int serve_overlaps(struct task *task, const struct engine_watch *watch, struct j
 	AUTO_FREE char *clone = json_get_name_or_null(options, "clone");
 	int r = json_end(options.doc, err);
 
-	(void)watch;
 	if (r < 0)
 		return r;
 	return serve_fields(overlaps_find(task, clone, &overlaps, err), answer, &wire_overlaps,
@@ -71,7 +70,6 @@ int serve_merge(struct task *task, const struct engine_watch *watch, struct json
 	struct merge_ask asked = { 0 };
 	int r = wire_get_merge(options, &asked);
 
-	(void)watch;
 	if (r < 0)
 		return err_set(err, r, "'merge' wants three roots");
 	r = json_end(options.doc, err);
@@ -114,8 +112,6 @@ int serve_resolve(struct task *task, const struct engine_watch *watch, struct js
 	CLEANUP(resolve_options_done) struct engine_resolve_options o = { 0 };
 	int r = fields_read(options, &wire_resolve_options, &o, err);
 
-	(void)watch;
-	(void)answer;
 	return r < 0 ? r : resolve_do(task, &o, err);
 }
 

@@ -8,8 +8,6 @@ int serve_metrics(struct task *task, const struct engine_watch *watch, struct js
 	struct engine_daemon_metrics m = { 0 };
 	int r;
 
-	(void)watch;
-	(void)options;
 	r = metrics_collect(task->host, &m, err);
 	r = serve_fields(r, answer, &wire_metrics, &m);
 	fields_done(&wire_metrics, &m);

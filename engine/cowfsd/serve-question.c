@@ -30,7 +30,6 @@ int serve_question(struct task *task, const struct engine_watch *watch, struct j
 	struct question_told told = { 0 };
 	int r = fields_read(options, &wire_question_ask, &ask, err);
 
-	(void)watch;
 	r = r < 0 ? r : check_ask(&ask, err);
 	if (r == 0)
 		r = questions_put(&task->host->questions, task, &ask, event_question, &told, err);
@@ -43,8 +42,6 @@ int serve_questions(struct task *task, const struct engine_watch *watch, struct 
 {
 	CLEANUP(engine_questions_done) struct engine_questions all = { 0 };
 
-	(void)watch;
-	(void)options;
 	return serve_fields(questions_list(&task->host->questions, &all, err), answer,
 			    &wire_questions, &all);
 }
@@ -56,7 +53,6 @@ int serve_answer(struct task *task, const struct engine_watch *watch, struct jso
 	struct question_answer given = { 0 };
 	int r = fields_read(options, &wire_question_answer, &given, err);
 
-	(void)watch;
 	if (r == 0)
 		r = questions_answer(&task->host->questions, &given, &was, err);
 	fields_done(&wire_question_answer, &given);

@@ -41,7 +41,6 @@ int serve_supply(struct task *task, const struct engine_watch *watch, struct jso
 	struct engine_supply got = { 0 };
 	int r = fields_read(options, &wire_supply_options, &o, err);
 
-	(void)watch;
 	if (r < 0)
 		return r;
 	return serve_fields(promises_supply(task->host->promises, &o, &got, err), answer,

@@ -55,8 +55,6 @@ int serve_stage_root(struct task *task, const struct engine_watch *watch, struct
 	AUTO_CLOSE int fd = *task->given;
 	int r = json_end(options.doc, err);
 
-	(void)watch;
-	(void)answer;
 	*task->given = -1;
 	if (r < 0)
 		return r;
@@ -73,7 +71,6 @@ int serve_stage_end(struct task *task, const struct engine_watch *watch, struct 
 	CLEANUP(stage_end_done) struct stage_end end = { 0 };
 	int r = json_end(options.doc, err);
 
-	(void)watch;
 	if (r < 0)
 		return r;
 	return serve_fields(stage_end(task, &end, err), answer, &wire_stage_end, &end);
@@ -85,8 +82,6 @@ int serve_stage_settle(struct task *task, const struct engine_watch *watch, stru
 	const bool keep = json_get_bool(options, "keep");
 	int r = json_end(options.doc, err);
 
-	(void)watch;
-	(void)answer;
 	return r < 0 ? r : stage_settle(task, keep, err);
 }
 
@@ -96,7 +91,5 @@ int serve_stage_stay(struct task *task, const struct engine_watch *watch, struct
 	AUTO_FREE char *clone = json_get_name(options, "clone");
 	int r = json_end(options.doc, err);
 
-	(void)watch;
-	(void)answer;
 	return r < 0 ? r : stage_stay(task, clone, err);
 }

@@ -37,8 +37,5 @@ int serve_check(struct task *task, const struct engine_watch *watch, struct json
 int serve_settle(struct task *task, const struct engine_watch *watch, struct json options,
 		 struct json answer, struct err *err)
 {
-	(void)task;
-	(void)watch;
-	(void)answer;
 	return json_end(options.doc, err);
 }

@@ -24,7 +24,6 @@ static void forget_signals(void *ctx)
 {
 	const struct sigaction plain = { .sa_handler = SIG_DFL };
 
-	(void)ctx;
 	sigaction(SIGINT, &plain, NULL);
 	sigaction(SIGTERM, &plain, NULL);
 	sigaction(SIGHUP, &plain, NULL);

@@ -47,7 +47,6 @@ static int began(struct work *w, struct err *err)
 {
 	const struct err word = { 0 };
 
-	(void)w;
 	if (!tell(&word))
 		return err_set(err, -EPIPE, "the command that started it has ended");
 	close(LINE_FD);

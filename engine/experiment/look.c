@@ -81,7 +81,6 @@ static int read_patch(enum patch_part part, const char *text, size_t len, void *
 {
 	struct looking *l = ctx;
 
-	(void)err;
 	l->skips |= part == PATCH_ADDED && warn_skips(text, len);
 	return 0;
 }
@@ -92,7 +91,6 @@ static int end_patch(const struct delta_file *f, const struct patch_counts *coun
 	struct looking *l = ctx;
 	const bool skips = l->skips;
 
-	(void)counts;
 	l->skips = false;
 	return skips ? arm_warn(l->arm, "test-skipped", f->path,
 				"the change adds a line that skips a test", err)

@@ -53,7 +53,6 @@ static char *command_of(const struct engine_experiment *x, const struct engine_a
 
 static int take_output(bool of_stderr, const void *data, size_t len, void *ctx, struct err *err)
 {
-	(void)of_stderr;
 	return buf_append(ctx, data, len) < 0 ? err_nomem(err) : 0;
 }
 

@@ -41,7 +41,6 @@ static int list_one(const char *name, unsigned char type, void *ctx)
 	const uint64_t first = strtoull(name, &end, 16);
 	int at = 0;
 
-	(void)type;
 	if (end != name + NAME_LEN || *end != '\0' || first == 0)
 		return 0;
 	if (l->n == EVENTS_FILES_MAX + 1) {

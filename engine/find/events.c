@@ -300,7 +300,6 @@ struct newest {
 
 static int note_newest(const struct engine_event *e, void *ctx, struct err *err)
 {
-	(void)err;
 	((struct newest *)ctx)->n = e->n;
 	return 0;
 }

@@ -175,7 +175,6 @@ static int on_newer(const struct snapshot *s, void *ctx, struct err *err)
 {
 	struct newest *n = ctx;
 
-	(void)err;
 	if (!catalog_id_same(&s->project, n->project) || s->clone || s->part ||
 	    (n->found && s->created <= n->created) || unborn_has(&n->unborn, &s->id))
 		return 0;
@@ -308,7 +307,6 @@ static int match_label(const struct snapshot *s, void *ctx, struct err *err)
 {
 	struct oldest *o = ctx;
 
-	(void)err;
 	if (s->clone || !history_is_automatic(s) || !meta_matches(s->meta, o->label) ||
 	    s->created >= o->created)
 		return 0;

@@ -86,7 +86,6 @@ static int count_clone(const struct clone *c, void *ctx, struct err *err)
 {
 	struct counting *k = ctx;
 
-	(void)err;
 	k->n += catalog_id_same(&c->project, k->project);
 	return 0;
 }

@@ -19,7 +19,6 @@ static int on_clone(const struct clone *c, void *ctx, struct err *err)
 {
 	const struct naming *n = ctx;
 
-	(void)err;
 	if (!n->project || catalog_id_same(&c->project, &n->project->id))
 		n->fn(c->name, "clone", n->ctx);
 	return 0;

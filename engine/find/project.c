@@ -20,7 +20,6 @@ static int on_project(const struct project *p, void *ctx, struct err *err)
 	struct search *search = ctx;
 	size_t len = strlen(p->path);
 
-	(void)err;
 	if (p->hidden != (uint64_t)search->hidden)
 		return 0;
 	if (search->exact ? strcmp(search->dir, p->path) != 0

@@ -57,7 +57,6 @@ static int count_snapshot(const struct snapshot *s, void *ctx, struct err *err)
 {
 	struct engine_project *p = find(ctx, &s->project);
 
-	(void)err;
 	if (p)
 		p->snapshots++;
 	return 0;
@@ -67,7 +66,6 @@ static int count_clone(const struct clone *c, void *ctx, struct err *err)
 {
 	struct engine_project *p = find(ctx, &c->project);
 
-	(void)err;
 	if (p)
 		p->clones++;
 	return 0;

@@ -321,7 +321,6 @@ static int visit(const char *name, unsigned char type, void *ctx)
 	struct walk *w = ctx;
 	char id[ENGINE_RUN_ID_SIZE];
 
-	(void)type;
 	if (strlen(name) != len + strlen(endings[RECORD]) ||
 	    strcmp(name + len, endings[RECORD]) != 0 || strspn(name, "0123456789abcdef") != len)
 		return 0;

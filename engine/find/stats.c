@@ -19,7 +19,6 @@ static void census_done(struct census *c)
 
 static int count_project(const struct project *p, void *ctx, struct err *err)
 {
-	(void)err;
 	((struct census *)ctx)->stats.projects += p->hidden == PROJECT_SHOWN;
 	return 0;
 }
@@ -28,7 +27,6 @@ static int count_snapshot(const struct snapshot *s, void *ctx, struct err *err)
 {
 	struct census *c = ctx;
 
-	(void)err;
 	c->stats.snapshots++;
 	c->stats.logical += s->bytes;
 	return 0;
@@ -36,8 +34,6 @@ static int count_snapshot(const struct snapshot *s, void *ctx, struct err *err)
 
 static int count_tag(const struct tag *t, void *ctx, struct err *err)
 {
-	(void)t;
-	(void)err;
 	((struct census *)ctx)->stats.tags++;
 	return 0;
 }

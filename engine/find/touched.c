@@ -117,7 +117,6 @@ static int collect(const struct diff_entry *e, void *ctx, struct err *err)
 {
 	struct collecting *c = ctx;
 
-	(void)err;
 	if (c->n == TOUCHED_NAME_MAX)
 		return 1;
 	c->sums[c->n++] = sum_of(e->path, strlen(e->path));

@@ -231,7 +231,6 @@ static int list_one(const char *name, unsigned char type, void *ctx)
 	struct catalog_id capture;
 	struct object_id promise;
 
-	(void)type;
 	if (parse_name(name, &capture, &promise) && catalog_id_same(&capture, l->capture))
 		l->fn(&promise, l->ctx);
 	return 0;
@@ -256,7 +255,6 @@ static int add_one(const char *name, unsigned char type, void *ctx)
 	struct adding *a = ctx;
 	struct stat st;
 
-	(void)type;
 	if (fstatat(a->dir, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(st.st_mode))
 		a->bytes += (uint64_t)st.st_blocks * 512;
 	return 0;
@@ -285,7 +283,6 @@ static int sweep_file(const char *name, unsigned char type, void *ctx)
 	struct catalog_id capture;
 	struct object_id promise;
 
-	(void)type;
 	if (!s->boot || !parse_name(name, &capture, &promise) || !s->is_known(&capture, s->ctx))
 		unlinkat(s->dir, name, 0);
 	return 0;
@@ -297,7 +294,6 @@ static int sweep_boot(const char *name, unsigned char type, void *ctx)
 	struct sweeping below = *s;
 	AUTO_CLOSE int dir = open_dir_at(s->dir, name);
 
-	(void)type;
 	below.dir = dir;
 	below.boot = strcmp(name, s->boot) == 0 ? s->boot : NULL;
 	if (dir >= 0)

@@ -76,7 +76,6 @@ static int remove_entry(const char *name, unsigned char type, void *ctx)
 	AUTO_CLOSE int fd = -1;
 	int r;
 
-	(void)type;
 	if (unlinkat(dir, name, 0) == 0)
 		return 0;
 	if (errno != EISDIR && errno != EPERM)

@@ -9,7 +9,6 @@ static int add_patch(enum patch_part part, const char *text, size_t len, void *c
 	struct buf *patch = ctx;
 	const size_t room = DESK_PATCH_MAX - patch->len;
 
-	(void)part;
 	if (buf_append(patch, text, len < room ? len : room) < 0)
 		return err_nomem(err);
 	return len > room ? -EFBIG : 0;

@@ -16,7 +16,6 @@ void run_publish_done(struct run_publish *p)
 
 static int be_door(void *ctx, int fd, int ready_fd, struct err *err)
 {
-	(void)ctx;
 	return publish_door(fd, ready_fd, err);
 }
 

@@ -5,13 +5,9 @@
 int run_questions_open(const struct run_questions_options *options, struct sandbox_spec *spec,
 		       struct run_questions **ret, struct err *err)
 {
-	(void)options;
-	(void)spec;
-	(void)ret;
 	return err_set(err, -ENOTSUP, "option '--ask' needs Linux");
 }
 
 void run_questions_close(struct run_questions *q)
 {
-	(void)q;
 }

@@ -5,7 +5,6 @@
 int run_snapshots_open(const struct run_snapshots_options *options, struct sandbox_spec *spec,
 		       struct run_snapshots **ret, struct err *err)
 {
-	(void)spec;
 	*ret = NULL;
 	return options->most == 0
 		   ? 0
@@ -14,5 +13,4 @@ int run_snapshots_open(const struct run_snapshots_options *options, struct sandb
 
 void run_snapshots_close(struct run_snapshots *s)
 {
-	(void)s;
 }

@@ -150,7 +150,6 @@ static int on_name(const char *name, unsigned char type, void *ctx)
 	struct sweeping *s = ctx;
 	struct stat st;
 
-	(void)type;
 	if (fstatat(s->fd, name, &st, AT_SYMLINK_NOFOLLOW) < 0 || !S_ISREG(st.st_mode))
 		return 0;
 	s->size += (uint64_t)st.st_size;

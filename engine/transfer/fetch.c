@@ -84,7 +84,6 @@ static int sweep_one(const char *name, unsigned char type, void *ctx)
 {
 	const struct sweeping *s = ctx;
 
-	(void)type;
 	if (strcmp(name, "lock") != 0 && (s->all || !is_ours(s->f, name)))
 		unlinkat(s->f->dir, name, 0);
 	return 0;

@@ -60,7 +60,6 @@ static int remove_one(const char *name, unsigned char type, void *ctx)
 {
 	const struct lazy_dir *d = ctx;
 
-	(void)type;
 	unlinkat(d->fd, name, 0);
 	return 0;
 }

@@ -98,7 +98,6 @@ static int on_note(const char *name, unsigned char type, void *ctx)
 	struct seen seen;
 	struct json j;
 
-	(void)type;
 	if (read_note(l->fd, name, &doc, &j, &seen) == 0)
 		return 0;
 	url = json_text_if(j, "remote");

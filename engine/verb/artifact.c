@@ -242,7 +242,6 @@ static void remove_stage(int dir, const char *stage)
 
 static int add_name(const char *name, unsigned char type, void *ctx)
 {
-	(void)type;
 	return strlist_add(ctx, name);
 }
 

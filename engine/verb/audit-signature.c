@@ -90,7 +90,6 @@ static int add_name(const char *name, unsigned char type, void *ctx)
 	struct names *all = ctx;
 	size_t at = all->n;
 
-	(void)type;
 	if (strlen(name) != NAME_LEN || strspn(name, "0123456789abcdef") != NAME_LEN)
 		return 0;
 	while (at > 0 && strcmp(all->list[at - 1], name) < 0)

@@ -16,11 +16,6 @@ static int complain(const char *kind, const char *name, const char *problem, voi
 static int audit_ignore(const char *kind, const char *name, const char *problem, void *ctx,
 			struct err *err)
 {
-	(void)kind;
-	(void)name;
-	(void)problem;
-	(void)ctx;
-	(void)err;
 	return 0;
 }
 

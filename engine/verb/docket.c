@@ -161,7 +161,6 @@ static void tell(const struct docket_lock *l, const struct docket_kind *kind, co
 
 static int remove_name(const char *name, unsigned char type, void *ctx)
 {
-	(void)type;
 	return unlinkat(*(const int *)ctx, name, 0) < 0 && errno != ENOENT ? -errno : 0;
 }
 
@@ -275,7 +274,6 @@ int docket_read(struct engine *e, const struct docket_kind *kind, const char *na
 
 static int add_name(const char *name, unsigned char type, void *ctx)
 {
-	(void)type;
 	return name[0] == '.' ? 0 : strlist_add(ctx, name);
 }
 

@@ -2,6 +2,5 @@
 
 enum doctor_rest doctor_rest(const char *dir)
 {
-	(void)dir;
 	return DOCTOR_REST_UNKNOWN; /* 'fdesetup status' says it */
 }

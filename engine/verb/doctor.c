@@ -177,7 +177,6 @@ static int on_mount(const char *path, dev_t dev, void *ctx)
 {
 	struct below *b = ctx;
 
-	(void)dev;
 	if (path_is_below(path, b->clones) && strcmp(path, b->clones) != 0) {
 		b->n++;
 		snprintf(b->first, sizeof(b->first), "%s", path);

@@ -93,7 +93,6 @@ static int on_report(uint64_t entries, uint64_t bytes, void *ctx, struct err *er
 	const struct export *x = ctx;
 	const struct engine_progress p = { .doing = "exporting", .files = entries, .bytes = bytes };
 
-	(void)err;
 	if (x->options->watch.fn)
 		x->options->watch.fn(&p, x->options->watch.ctx);
 	return 0;

@@ -199,9 +199,6 @@ int git_run_list_tips(const char *git_dir, int fd, struct err *err)
 
 static int remove_one(const char *path, const struct stat *st, int type, struct FTW *at)
 {
-	(void)st;
-	(void)type;
-	(void)at;
 	return remove(path) < 0 ? -1 : 0;
 }
 

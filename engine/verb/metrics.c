@@ -30,7 +30,6 @@ static int ask_for_it(struct engine *e, struct engine_metrics *m, struct err *er
 
 static int on_project(const struct project *p, void *ctx, struct err *err)
 {
-	(void)err;
 	((struct engine_metrics *)ctx)->projects += p->hidden == PROJECT_SHOWN;
 	return 0;
 }
@@ -39,7 +38,6 @@ static int on_snapshot(const struct snapshot *s, void *ctx, struct err *err)
 {
 	struct engine_metrics *m = ctx;
 
-	(void)err;
 	m->snapshots++;
 	m->automatic += history_is_automatic(s);
 	m->logical += s->bytes;
@@ -48,8 +46,6 @@ static int on_snapshot(const struct snapshot *s, void *ctx, struct err *err)
 
 static int on_clone(const struct clone *c, void *ctx, struct err *err)
 {
-	(void)c;
-	(void)err;
 	((struct engine_metrics *)ctx)->clones++;
 	return 0;
 }
@@ -58,7 +54,6 @@ static int on_receipt(const struct receipt *r, void *ctx, struct err *err)
 {
 	struct engine_metrics *m = ctx;
 
-	(void)err;
 	if (r->state == RECEIPT_BEGUN)
 		return 0;
 	m->promotions += r->kind == RECEIPT_PROMOTION;

@@ -127,8 +127,6 @@ static int mark(const char *path, char status, void *ctx, struct err *err)
 {
 	struct marking *m = ctx;
 
-	(void)status;
-	(void)err;
 	for (size_t i = 0; i < m->of->n; i++) {
 		const char *dir = m->of->list[i].in_clone;
 		const size_t len = strlen(dir);

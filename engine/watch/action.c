@@ -491,7 +491,6 @@ int action_try(struct engine *e, const struct engine_rules_of_watch *rules,
 	struct err ignored = { 0 };
 	int r = rehearse(&a, t, err);
 
-	(void)rules;
 	if (a.there && remove_clone(&a, r < 0 ? &ignored : err) < 0 && r >= 0)
 		r = err->code;
 	if (a.there && rule->experiment && remove_experiments(&a, 1, r < 0 ? &ignored : err) < 0 &&

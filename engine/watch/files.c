@@ -63,7 +63,6 @@ static int gather(const char *path, char status, void *ctx, struct err *err)
 {
 	struct gathering *g = ctx;
 
-	(void)status;
 	if (*path == '\0' || strncmp(path, ".git/", 5) == 0 || strcmp(path, ".git") == 0 ||
 	    (g->patterns && !ignore_covers(g->patterns, path)))
 		return 0;

@@ -48,8 +48,6 @@ static int look_schedule(struct engine *e, const struct engine_rule *rule, struc
 	int64_t due;
 	int r = 0;
 
-	(void)view;
-	(void)dirty;
 	if (!c->known) {
 		c->known = true;
 		c->since = now;
@@ -192,7 +190,6 @@ static int look_ref(struct engine *e, const struct engine_rule *rule, struct wat
 	AUTO_FREE char *value = NULL, *detail = NULL;
 	int r;
 
-	(void)view;
 	if (!dirty && c->known && now < c->checked + LOOK_NS) {
 		*ret_next = c->checked + LOOK_NS;
 		return 0;
@@ -283,7 +280,6 @@ static int look_log(struct engine *e, const struct engine_rule *rule, struct wat
 	size_t used = 0;
 	int r;
 
-	(void)view;
 	(void)now, (void)ret_next;
 	if (!dirty && c->known)
 		return 0;
@@ -332,8 +328,6 @@ static int look_limit(struct engine *e, const struct engine_rule *rule, struct w
 	bool over = false;
 	int r;
 
-	(void)view;
-	(void)dirty;
 	if (c->known && now < c->checked + LOOK_NS) {
 		*ret_next = c->checked + LOOK_NS;
 		return 0;

@@ -108,7 +108,6 @@ static int on_output(bool of_stderr, const void *data, size_t len, void *ctx, st
 {
 	struct errand *d = ctx;
 
-	(void)err;
 	d->p->output(d->p, of_stderr, data, len);
 	return 0;
 }

@@ -176,7 +176,6 @@ static int find(struct posted *p, const char *id, const struct buf *ticket, stru
 	CLEANUP(buf_done) struct buf text = BUF_INIT;
 	int r;
 
-	(void)ticket;
 	do
 		r = queue_result_get(p->queue, id, &text, err);
 	while (r == -EAGAIN && may_try(p, began));
@@ -188,7 +187,6 @@ static int find(struct posted *p, const char *id, const struct buf *ticket, stru
 
 static int catch_up(struct posted *p, const char *id, const struct buf *ticket, struct err *err)
 {
-	(void)ticket;
 	return read_logs(p, id, err);
 }
 

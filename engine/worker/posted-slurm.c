@@ -347,7 +347,6 @@ static int find(struct posted *p, const char *id, const struct buf *ticket, stru
 	CLEANUP(buf_done) struct buf text = BUF_INIT;
 	int r = tray_result(&p->tray, id, &text, err);
 
-	(void)ticket;
 	if (r <= 0)
 		return r;
 	r = posted_take_result(p, &text, err);
@@ -358,7 +357,6 @@ static int catch_up(struct posted *p, const char *id, const struct buf *text, st
 {
 	int r;
 
-	(void)text;
 	while ((r = pass_all(p, id, err)) > 0)
 		;
 	return r;
@@ -369,7 +367,6 @@ static int follow(struct posted *p, const char *id, const struct strlist *labels
 {
 	int r = post(p, id, text, err);
 
-	(void)labels;
 	p->looked_ms = engine_clock_ms();
 	while (r == 0 && !p->is_over)
 		r = step(p, id, err);

@@ -210,7 +210,6 @@ static int find(struct posted *p, const char *id, const struct buf *text, struct
 {
 	const int r = converse(p, TICKET_FIND, text, err);
 
-	(void)id;
 	return r == -EINTR ? err_set(err, r, "interrupted") : r;
 }
 
@@ -219,7 +218,6 @@ static int follow(struct posted *p, const char *id, const struct strlist *labels
 {
 	const int r = converse(p, TICKET_RUN, text, err);
 
-	(void)labels;
 	return r == -EINTR ? cancel(p, id, text, err) : end_with(p, id, r, err);
 }
 
@@ -228,7 +226,6 @@ static int catch_up(struct posted *p, const char *id, const struct buf *text, st
 {
 	const int r = converse(p, TICKET_RUN, text, err);
 
-	(void)id;
 	/* Output is a courtesy; the result is here. */
 	if (r >= 0 || ssh_line_may_pass(r))
 		return 0;

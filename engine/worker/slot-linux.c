@@ -58,7 +58,6 @@ _Noreturn static void be_child(const struct perform_config *c, const struct buf 
 
 static void on_signal(int sig)
 {
-	(void)sig;
 }
 
 _Noreturn static void be_slot(const struct perform_config *c, const struct slot *s, pid_t parent)

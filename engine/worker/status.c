@@ -143,7 +143,6 @@ int engine_worker_status(struct engine *e, const struct engine_worker_status_opt
 	struct queue_numbers n = { 0 };
 	int r = queue_open(&config, &q, err);
 
-	(void)e;
 	if (r == 0)
 		r = text_set(&s.queue, err, "%s", queue_name(q));
 	if (r == 0)

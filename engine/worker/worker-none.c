@@ -4,7 +4,5 @@
 
 int engine_worker(struct engine *e, const struct engine_worker_options *options, struct err *err)
 {
-	(void)e;
-	(void)options;
 	return err_set(err, -ENOTSUP, "this system has no sandbox, and a worker needs one");
 }

@@ -21,7 +21,6 @@ static int count(const struct diff_entry *e, void *ctx, struct err *err)
 	struct counting *n = ctx;
 	struct changes *c = &n->counts;
 
-	(void)err;
 	if (n->leaves_out && n->leaves_out(e->path, n->ctx))
 		return 0;
 	if (!e->before) {

@@ -144,7 +144,6 @@ static bool is_dir_on_both(const struct altered *a)
 /* Paths that merge_trees() refuses cannot overlap. */
 static bool can_be_named(const char *path, void *unused)
 {
-	(void)unused;
 	return strlen(path) < PATH_MAX;
 }
 

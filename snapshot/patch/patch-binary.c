@@ -60,7 +60,6 @@ static int each_piece(struct store *s, const struct delta_side *side, piece_fn f
 
 static int hash_piece(const void *data, size_t len, void *ctx, struct err *err)
 {
-	(void)err;
 	sha1_add(ctx, data, len);
 	return 0;
 }

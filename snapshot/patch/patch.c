@@ -162,7 +162,6 @@ static int on_hunk(const git_diff_delta *delta, const git_diff_hunk *hunk, void 
 {
 	struct writing *w = ctx;
 
-	(void)delta;
 	w->r = patch_say(&w->to, PATCH_HUNK, hunk->header, hunk->header_len, w->err);
 	return w->r;
 }
@@ -195,8 +194,6 @@ static int on_line(const git_diff_delta *delta, const git_diff_hunk *hunk, const
 {
 	struct writing *w = ctx;
 
-	(void)delta;
-	(void)hunk;
 	w->r = 0;
 	if (l->origin == GIT_DIFF_LINE_ADDITION)
 		w->r = say_content(w, PATCH_ADDED, l->content, l->content_len);

@@ -76,7 +76,6 @@ static int on_hunk(const git_diff_delta *delta, const git_diff_hunk *found, void
 	struct collecting *c = ctx;
 	struct hunks *h = c->hunks;
 
-	(void)delta;
 	if (!VEC_ROOM(h->list, h->n, h->cap)) {
 		c->no_memory = true;
 		return -1;
