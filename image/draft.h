@@ -28,7 +28,6 @@ struct draft;
 
 NODISCARD int draft_new(const struct draft_limits *limits, struct draft **ret, struct err *err);
 void draft_free(struct draft *d); /* NULL is fine */
-DEFINE_CLEANUP(struct draft *, draft_free)
 
 /* What comes from now on lies over what is there. */
 void draft_next_layer(struct draft *d);

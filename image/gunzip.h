@@ -14,7 +14,6 @@ struct gunzip;
 /* Reads from `read`.  Everything is borrowed until gunzip_free(). */
 NODISCARD int gunzip_new(unpack_read_fn read, void *ctx, struct gunzip **ret, struct err *err);
 void gunzip_free(struct gunzip *g); /* NULL is fine */
-DEFINE_CLEANUP(struct gunzip *, gunzip_free)
 
 /* An unpack_read_fn; `ctx` is the struct gunzip.  -EINVAL with a sentence if the bytes are damaged. */
 NODISCARD ssize_t gunzip_read(void *ctx, const void **ret, struct err *err);

@@ -12,7 +12,6 @@
 #define QUEUE_STREAM_LOGS    "SNAPCOW_LOGS"
 #define QUEUE_SUBJECT_MAX    256
 #define QUEUE_SUBS_MAX       4
-#define QUEUE_SETS_MAX       (1u << QUEUE_LABELS_MAX)
 
 struct queue {
 	const struct nats *n;
@@ -64,10 +63,6 @@ struct queue_want {
 	uint64_t place;
 	bool last;
 };
-
-/* 1 with its bytes, place and subject (both may be NULL; owned), or 0: none. */
-NODISCARD int queue_get(struct queue *q, const struct queue_want *want, struct buf *out,
-			uint64_t *ret_place, char **ret_subject, struct err *err);
 
 /* See to it that the streams are there. */
 NODISCARD int queue_make_streams(struct queue *q, struct err *err);

@@ -162,8 +162,9 @@ static int read_message(struct json answer, struct buf *out, uint64_t *ret_place
 	return 1;
 }
 
-int queue_get(struct queue *q, const struct queue_want *want, struct buf *out, uint64_t *ret_place,
-	      char **ret_subject, struct err *err)
+/* 1 with its bytes, place and subject (both may be NULL; owned), or 0: none. */
+static int get_message(struct queue *q, const struct queue_want *want, struct buf *out,
+		       uint64_t *ret_place, char **ret_subject, struct err *err)
 {
 	CLEANUP(json_done) struct json_doc ask = { 0 }, doc = { 0 };
 	struct json j = json_begin(&ask), answer;
@@ -199,7 +200,7 @@ int queue_result_get(struct queue *q, const char *id, struct buf *out, struct er
 					 .subject = queue_subject(q, "result", id, subject),
 					 .last = true };
 
-	return queue_get(q, &want, out, NULL, NULL, err);
+	return get_message(q, &want, out, NULL, NULL, err);
 }
 
 int queue_result_at(struct queue *q, uint64_t place, struct buf *out, struct err *err)
@@ -208,7 +209,7 @@ int queue_result_at(struct queue *q, uint64_t place, struct buf *out, struct err
 	const size_t len = strlen(queue_subject(q, "result", "", prefix));
 	const struct queue_want want = { .stream = QUEUE_STREAM_RESULTS, .place = place };
 	AUTO_FREE char *subject = NULL;
-	int r = queue_get(q, &want, out, NULL, &subject, err);
+	int r = get_message(q, &want, out, NULL, &subject, err);
 
 	return r <= 0 ? r : strncmp(subject, prefix, len) == 0;
 }
@@ -266,7 +267,7 @@ int queue_log_next(struct queue *q, const char *id, uint64_t *at, struct queue_l
 					 .subject = queue_subject(q, "log", id, subject),
 					 .place = *at > 0 ? *at : 1 };
 	uint64_t place = 0;
-	int r = queue_get(q, &want, &text, &place, NULL, err);
+	int r = get_message(q, &want, &text, &place, NULL, err);
 
 	if (r <= 0)
 		return r;

@@ -52,8 +52,9 @@ static int add_line(struct buf *b, const char *what, const struct digest *d)
 	return buf_printf(b, "%s %s\n", what, digest_text(d, text));
 }
 
-int signature_statement(const struct manifest *m, const char *place, struct buf *out,
-			struct err *err)
+/* The text that is signed; replaces `out`. */
+static int write_statement(const struct manifest *m, const char *place, struct buf *out,
+			   struct err *err)
 {
 	CLEANUP(buf_done) struct buf parts = BUF_INIT;
 	struct digest all;
@@ -77,7 +78,7 @@ int signature_statement(const struct manifest *m, const char *place, struct buf 
 int signature_make(struct manifest *m, const char *place, const char *key, struct err *err)
 {
 	CLEANUP(buf_done) struct buf statement = BUF_INIT;
-	int r = signature_statement(m, place, &statement, err);
+	int r = write_statement(m, place, &statement, err);
 
 	if (r == 0)
 		r = keygen_sign(KEYGEN_SNAPSHOT, &statement, key, &m->signature, err);
@@ -102,6 +103,6 @@ int signature_check(const struct manifest *m, const char *place, const char *sig
 		return err_set(err, -ECANCELED,
 			       "'%s' is not accepted: it was signed as '%.100s', another name",
 			       place, m->signed_as);
-	r = signature_statement(m, place, &statement, err);
+	r = write_statement(m, place, &statement, err);
 	return r < 0 ? r : keygen_check(&claim, &statement, ret, err);
 }

@@ -23,10 +23,6 @@ char *signature_repository(const char *url);
 /* Is it REPOSITORY:NAME? */
 bool signature_place_valid(const char *place);
 
-/* The text that is signed; replaces `out`. */
-NODISCARD int signature_statement(const struct manifest *m, const char *place, struct buf *out,
-				  struct err *err);
-
 /*
  * Sign the manifest as `place` with a private key, or a public one whose private key the agent has.
  * Sets its signature.  -ENOTSUP without ssh-keygen; -EACCES if it cannot sign, with its own words.

@@ -135,7 +135,7 @@ static bool is_over(const char *state)
 }
 
 /* "12|PENDING|Resources" on each line; a job that is under way counts before those that are over. */
-void slurm_read(const char *text, struct slurm_state *ret)
+static void read_state(const char *text, struct slurm_state *ret)
 {
 	*ret = (struct slurm_state){ .is_over = true };
 	for (; *text; text += strcspn(text, "\n") + (text[strcspn(text, "\n")] != '\0')) {
@@ -167,7 +167,7 @@ int slurm_look(const char *name, struct slurm_state *ret, struct err *err)
 	text = buf_str(&output);
 	if (!text)
 		return err_nomem(err);
-	slurm_read(text, ret);
+	read_state(text, ret);
 	return 0;
 }
 

@@ -42,6 +42,3 @@ NODISCARD int slurm_look(const char *name, struct slurm_state *ret, struct err *
 
 /* All jobs of that name.  0, also if there is none. */
 NODISCARD int slurm_cancel(const char *name, struct err *err);
-
-/* What squeue printed; for tests. */
-void slurm_read(const char *text, struct slurm_state *ret);

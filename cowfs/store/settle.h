@@ -32,7 +32,6 @@ struct settle;
 
 NODISCARD int settle_new(settle_fn fn, void *ctx, struct settle **ret, struct err *err);
 void settle_free(struct settle *s); /* NULL is fine */
-DEFINE_CLEANUP(struct settle *, settle_free)
 
 /* What is kept must stay reachable until the batch has ended, and `root` too. */
 NODISCARD int settle_root(struct settle *s, struct batch *b, const struct object_id *root,

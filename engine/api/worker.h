@@ -11,9 +11,8 @@
 #include "engine/api/remote.h"
 #include "engine/api/run.h"
 
-#define ENGINE_WORKER_JOBS   64
-#define ENGINE_WORKER_LEASE  UINT64_C(30000) /* ms */
-#define ENGINE_WORKER_LABELS 4
+#define ENGINE_WORKER_JOBS  64
+#define ENGINE_WORKER_LEASE UINT64_C(30000) /* ms */
 
 /* --- a worker ----------------------------------------------------------------------------- */
 

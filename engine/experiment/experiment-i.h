@@ -93,9 +93,6 @@ void work_tell(struct work *w, const struct engine_arm *arm);
 /* Write down that it happened; `arm` NULL: to all of them. */
 void work_log_event(struct work *w, const char *kind, const struct engine_arm *arm);
 
-/* The names from the outermost arm to this one: "strip/fast". */
-void work_path(const struct work *w, const struct engine_arm *arm, char text[ENGINE_ARM_PATH_SIZE]);
-
 /* Its runs went on after the death of the process that worked on it: that counts for the whole. */
 void work_count_unwatched(struct work *w);
 
@@ -115,9 +112,6 @@ NODISCARD int work_interrupt(struct engine *e, const char *name, struct err *err
 
 /* Bring the arms of an interrupted one back to states from which they go on. */
 NODISCARD int work_recover_arms(struct work *w, struct err *err);
-
-/* Cancel what runs of it; arms that were under way begin again when it is resumed. */
-void work_interrupt_arms(struct work *w);
 
 /* --- schedule.c ---------------------------------------------------------------------------- */
 

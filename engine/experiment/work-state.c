@@ -17,7 +17,9 @@ struct work *work_whole(struct work *w)
 	return w->whole ? w->whole : w;
 }
 
-void work_path(const struct work *w, const struct engine_arm *arm, char text[ENGINE_ARM_PATH_SIZE])
+/* The names from the outermost arm to this one: "strip/fast". */
+static void path_of(const struct work *w, const struct engine_arm *arm,
+		    char text[ENGINE_ARM_PATH_SIZE])
 {
 	size_t len = 0;
 
@@ -38,7 +40,7 @@ struct work inner_work(struct work *w, struct engine_arm *arm)
 		.stop_fd = work_whole(w)->stop_fd,
 	};
 
-	work_path(w, arm, inside.path);
+	path_of(w, arm, inside.path);
 	return inside;
 }
 
@@ -64,7 +66,7 @@ void work_log_event(struct work *w, const char *kind, const struct engine_arm *a
 					    .run = arm && *arm->run ? arm->run : NULL });
 	json_set_name(ev.data, "experiment", x->name);
 	if (arm) {
-		work_path(w, arm, path);
+		path_of(w, arm, path);
 		json_set_name(ev.data, "arm", path);
 		json_set_text(ev.data, "state", engine_arm_state_name(arm->state));
 		json_set_text(ev.data, "why", arm->why);

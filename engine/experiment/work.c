@@ -59,7 +59,8 @@ static int finish(struct work *w, struct err *err)
 	return 0;
 }
 
-void work_interrupt_arms(struct work *w)
+/* Cancel what runs of it; arms that were under way begin again when it is resumed. */
+static void interrupt_arms(struct work *w)
 {
 	work_cancel_runs(w);
 	for (size_t i = 0; i < w->x->n_arms; i++) {
@@ -68,7 +69,7 @@ void work_interrupt_arms(struct work *w)
 		if (inner_is_under_way(arm)) {
 			struct work inside = inner_work(w, arm);
 
-			work_interrupt_arms(&inside);
+			interrupt_arms(&inside);
 			continue;
 		}
 		if (schedule_is_active(arm) || *arm->now != '\0')
@@ -86,7 +87,7 @@ static void interrupt(struct work *w)
 {
 	struct err err = { 0 };
 
-	work_interrupt_arms(w);
+	interrupt_arms(w);
 	if (work_save(w, NULL, &err) < 0)
 		log_warn("%s, continuing", err.msg);
 }

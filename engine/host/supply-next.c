@@ -25,7 +25,8 @@ void supply_await(struct supply *s, unsigned ms)
 
 /* --- whoever waits ------------------------------------------------------------------------ */
 
-void supply_note_failure(struct supply *s, const struct err *why)
+/* lock held */
+static void note_failure(struct supply *s, const struct err *why)
 {
 	s->failures++;
 	s->why = *why;
@@ -165,7 +166,7 @@ static int take_report(struct supply *s, const struct engine_supply_options *o, 
 		if ((size_t)at < s->next_pack)
 			s->next_pack = (size_t)at;
 		err_set(&why, -EIO, "%s", o->why);
-		supply_note_failure(s, &why);
+		note_failure(s, &why);
 		return 0;
 	}
 	s->news_ms = engine_clock_ms();

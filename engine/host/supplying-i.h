@@ -58,7 +58,6 @@ struct supply {
 
 /* lock held */
 struct engine_range supply_range(const struct supply *s, size_t pack, uint32_t frame, uint32_t n);
-void supply_note_failure(struct supply *s, const struct err *why);
 
 /* Without the lock: until something changes, or so long. */
 void supply_await(struct supply *s, unsigned ms);

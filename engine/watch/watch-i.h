@@ -257,7 +257,6 @@ struct watch_tree;
 /* Where to poll; -1: this system cannot. */
 NODISCARD int tree_open(struct watch_tree **ret, struct err *err);
 void tree_free(struct watch_tree *t);
-DEFINE_CLEANUP(struct watch_tree *, tree_free)
 int tree_fd(const struct watch_tree *t);
 
 /* Watch a directory with all below it, or (`whole` false) alone.  `number`: by which tree_read() calls it. */

@@ -130,7 +130,6 @@ struct pack_opener;
 
 NODISCARD int pack_opener_new(struct pack_opener **ret, struct err *err);
 void pack_opener_free(struct pack_opener *o); /* NULL is fine */
-DEFINE_CLEANUP(struct pack_opener *, pack_opener_free)
 
 /* Replace `out` with a frame of a pack that is here.  Nothing in it was compared with its digest yet. */
 NODISCARD int pack_open_frame(struct pack_opener *o, const struct pack *p, uint32_t frame,

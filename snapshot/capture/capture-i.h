@@ -226,7 +226,6 @@ NODISCARD int dir_recall_names(struct dir *d, struct signature_iter old, struct 
 
 unsigned char item_type(const struct item *item); /* DT_ of <dirent.h>, as it was listed */
 void dir_free(struct dir *d);                     /* NULL is fine */
-DEFINE_CLEANUP(struct dir *, dir_free)
 
 /* The path of a name in `d`, or of `d` for NULL, from the top: "" is the top itself. */
 NODISCARD int dir_append_path(const struct dir *d, const char *name, struct buf *out);

@@ -21,4 +21,3 @@ struct count *count_begin(const char *path, const char *exclude);
 uint64_t count_total(const struct count *c);
 
 void count_end(struct count *c); /* stops it if need be; NULL is fine */
-DEFINE_CLEANUP(struct count *, count_end)

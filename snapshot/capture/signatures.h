@@ -102,7 +102,6 @@ struct signatures_draft;
 NODISCARD int signatures_draft_new(const struct signatures *old, struct signatures_draft **ret,
 				   struct err *err);    /* `old`: borrowed, or NULL */
 void signatures_draft_free(struct signatures_draft *d); /* NULL is fine */
-DEFINE_CLEANUP(struct signatures_draft *, signatures_draft_free)
 
 /* A record is made of these, and of `n` entries behind them. */
 NODISCARD int signature_append_count(struct buf *out, uint32_t n);
