@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/fields.h"
 #include "base/json.h"
 #include "base/vec.h"
 #include "remote/pack/pack.h"
@@ -24,16 +25,17 @@ static const char *const types[2][3] = {
 	  "application/vnd.snapcow.index.v1+age" },
 };
 
-void manifest_snapshot_done(struct manifest_snapshot *s)
-{
-	free(s->parent);
-	free(s->message);
-	free(s->who);
-	free(s->host);
-	free(s->project);
-	free(s->meta);
-	*s = (struct manifest_snapshot){ 0 };
-}
+/* What follows the root. */
+#define F(kind, member) FIELD(FIELD_##kind, struct manifest_snapshot, member)
+static const struct field snapshot_list[] = {
+	F(TEXT_OR_NULL, parent), F(NAME_OR_NULL, message), F(NAME_OR_NULL, who),
+	F(NAME_OR_NULL, host),   F(NAME_OR_NULL, project), F(NAME_OR_NULL, meta),
+	F(INT, created),         F(INT, pushed),           F(UINT, files),
+	F(UINT, bytes),
+};
+static const struct fields snapshot_fields = FIELDS(struct manifest_snapshot, snapshot_list);
+
+DEFINE_FIELDS_DONE(manifest_snapshot_done, struct manifest_snapshot, snapshot_fields)
 
 void manifest_done(struct manifest *m)
 {
@@ -114,16 +116,7 @@ int manifest_snapshot_encode(const struct manifest_snapshot *s, struct buf *out,
 
 	json_set_int(j, "format", FORMAT);
 	json_set_text(j, "root", digest_text(&s->root, text));
-	json_set_text(j, "parent", s->parent);
-	json_set_name(j, "message", s->message);
-	json_set_name(j, "who", s->who);
-	json_set_name(j, "host", s->host);
-	json_set_name(j, "project", s->project);
-	json_set_name(j, "meta", s->meta);
-	json_set_int(j, "created", s->created);
-	json_set_int(j, "pushed", s->pushed);
-	json_set_uint(j, "files", s->files);
-	json_set_uint(j, "bytes", s->bytes);
+	fields_set(j, &snapshot_fields, s);
 	buf_reset(out);
 	return json_append(&doc, out, err);
 }
@@ -267,17 +260,7 @@ static int read_snapshot(struct json j, struct manifest_snapshot *s, struct err 
 		return bad(err, "its root is no digest");
 	if (parent && digest_parse(parent, &unused) < 0)
 		return bad(err, "its parent is no digest");
-	s->parent = parent ? strdup(parent) : NULL;
-	s->message = json_get_name_or_null(j, "message");
-	s->who = json_get_name_or_null(j, "who");
-	s->host = json_get_name_or_null(j, "host");
-	s->project = json_get_name_or_null(j, "project");
-	s->meta = json_get_name_or_null(j, "meta");
-	s->created = json_get_int(j, "created");
-	s->pushed = json_get_int(j, "pushed");
-	s->files = json_get_uint(j, "files");
-	s->bytes = json_get_uint(j, "bytes");
-	return parent && !s->parent ? err_nomem(err) : 0;
+	return fields_get(j, &snapshot_fields, s) < 0 ? err_nomem(err) : 0;
 }
 
 int manifest_snapshot_decode(const struct buf *text, struct manifest_snapshot *ret, struct err *err)
