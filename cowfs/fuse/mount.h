@@ -143,7 +143,7 @@ NODISCARD int mount_echo_begin(struct mount *m, const struct layer_replaced *lis
 void mount_echo_end(struct mount *m, const char *token); /* one that has ended is fine */
 
 struct mount_stats {
-	uint64_t requests; /* answered by the thread that read them */
+	uint64_t requests; /* answered by the thread that read them; counted before that */
 	uint64_t deferred; /* handed to the pool */
 };
 void mount_stats(const struct mount *m, struct mount_stats *ret);

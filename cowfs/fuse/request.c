@@ -108,13 +108,15 @@ void request_take(struct mount *m, void *bytes, size_t len)
 		return;
 	}
 	rq.later = wire_always_waits(bytes);
+	/* Before the answer, so that whoever has it finds its request counted. */
+	atomic_fetch_add_explicit(&m->requests, 1, memory_order_relaxed);
 	if (!rq.later)
 		handle(&rq);
 	if (rq.later) {
+		atomic_fetch_sub_explicit(&m->requests, 1, memory_order_relaxed);
 		defer(m, bytes, len);
 		return;
 	}
-	atomic_fetch_add_explicit(&m->requests, 1, memory_order_relaxed);
 	meter_count(op, thread_now() - begun);
 	traffic_answered(m->layer);
 }
