@@ -80,7 +80,7 @@ static int set_value(struct parser *p, const struct opt *o, const char *name, co
 		break;
 	case OPT_KIND_SIZE:
 		want = "a size such as 512M or 2G";
-		r = size_parse(value, m);
+		r = size_parse_limit(value, m);
 		break;
 	case OPT_KIND_DURATION:
 		want = "a duration such as 30s, 15m or 2h";
@@ -89,6 +89,11 @@ static int set_value(struct parser *p, const struct opt *o, const char *name, co
 	case OPT_KIND_LIST:
 		return list_append(m, value, p->err);
 	}
+	if (r == -EDOM)
+		return err_set(
+		    p->err, -EINVAL,
+		    "option '%s': '%s' has no unit: say %sM, or %sB if so few bytes are meant",
+		    name, value, value, value);
 	if (r == -ERANGE)
 		return err_set(p->err, -EINVAL, "option '%s': '%s' is out of range", name, value);
 	if (r < 0)

@@ -69,6 +69,15 @@ int size_parse(const char *text, uint64_t *ret)
 	return 0;
 }
 
+int size_parse_limit(const char *text, uint64_t *ret)
+{
+	uint64_t v = 0;
+
+	if (size_parse_u64(text, &v) == 0 && v > 0 && v < 1024)
+		return -EDOM;
+	return size_parse(text, ret);
+}
+
 static const struct duration_unit {
 	const char *name;
 	uint64_t ms;

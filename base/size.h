@@ -19,6 +19,9 @@ NODISCARD int size_parse_u64(const char *text, uint64_t *ret);
 /* Bytes: "4096", "512M", "2G", "1TiB".  Units are powers of 1024, in either case, "iB" optional. */
 NODISCARD int size_parse(const char *text, uint64_t *ret);
 
+/* The same, but -EDOM for less than 1024 without a unit: "5" was hardly meant as five bytes; "5B" is. */
+NODISCARD int size_parse_limit(const char *text, uint64_t *ret);
+
 /* Milliseconds: "500ms", "30s", "2h", "7d", "4w", or several, largest first: "1h30m".  A bare 0 is fine. */
 NODISCARD int duration_parse(const char *text, uint64_t *ret);
 

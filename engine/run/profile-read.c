@@ -118,7 +118,7 @@ static int read_number(enum kind kind, const char *text, uint64_t *ret)
 {
 	switch (kind) {
 	case IS_SIZE:
-		return size_parse(text, ret);
+		return size_parse_limit(text, ret);
 	case IS_COUNT:
 		return size_parse_u64(text, ret);
 	case IS_DURATION:

@@ -234,7 +234,7 @@ def files_of_the_project_are_not_followed_anywhere(w: World):
 def check_reads_all_and_tells_of_each(w: World):
     w.ok("profile", "check")
     user_profile(w, "bad", "meem: 1\n")
-    user_profile(w, "good", "mem: 1\n")
+    user_profile(w, "good", "mem: 1M\n")
     (w.home / ".config/snapcow/profiles/-odd.yaml").write_text("x")
     (w.home / ".config/snapcow/profiles/notes.txt").write_text("x")
     got = w.snap("--json", "profile", "check").json("snap.profile/1", "profiles", status=8)

@@ -235,6 +235,8 @@ TEST(a_bad_value_is_named_with_what_was_wanted)
 	CHECK_REFUSED("option '-o': '-' is not a whole number", "-o", "-");
 	CHECK_REFUSED("option '-o': '--5' is not a whole number", "-o", "--5");
 	CHECK_REFUSED("option '-m': '1X' is not a size such as 512M or 2G", "-m", "1X");
+	CHECK_REFUSED("option '--mem': '5' has no unit: say 5M, or 5B if so few bytes are meant",
+		      "--mem", "5");
 	CHECK_REFUSED("option '--time': '30' is not a duration such as 30s, 15m or 2h", "--time",
 		      "30");
 }

@@ -64,6 +64,22 @@ TEST(what_is_no_size_is_refused)
 	CHECK_EQ(v, 99);
 }
 
+TEST(a_limit_of_a_few_bytes_says_its_unit)
+{
+	uint64_t v = 99;
+
+	CHECK_EQ(size_parse_limit("5", &v), -EDOM);
+	CHECK_EQ(size_parse_limit("1023", &v), -EDOM);
+	CHECK_EQ(size_parse_limit("5x", &v), -EINVAL);
+	CHECK_EQ(v, 99);
+	CHECK_EQ(size_parse_limit("5B", &v), 0);
+	CHECK_EQ(v, 5);
+	CHECK_EQ(size_parse_limit("1024", &v), 0);
+	CHECK_EQ(v, 1024);
+	CHECK_EQ(size_parse_limit("0", &v), 0);
+	CHECK_EQ(v, 0);
+}
+
 TEST(a_size_that_does_not_fit_is_out_of_range)
 {
 	static const char *const big[] = { "18446744073709551616", "16E", "99999999999999999999M",
