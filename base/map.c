@@ -115,6 +115,16 @@ bool map_equal_str(const void *a, const void *b)
 	return strcmp(a, b) == 0;
 }
 
+uint64_t map_hash_u64(const void *key)
+{
+	return *(const uint64_t *)key;
+}
+
+bool map_equal_u64(const void *a, const void *b)
+{
+	return *(const uint64_t *)a == *(const uint64_t *)b;
+}
+
 void map_done(struct map *m)
 {
 	free(m->slots);

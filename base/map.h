@@ -33,6 +33,10 @@ struct map {
 uint64_t map_hash_str(const void *key);
 bool map_equal_str(const void *a, const void *b);
 
+/* For keys that are a uint64_t. */
+uint64_t map_hash_u64(const void *key);
+bool map_equal_u64(const void *a, const void *b);
+
 void map_done(struct map *m); /* frees; the map is then empty and usable */
 
 void *map_get(const struct map *m, const void *key); /* NULL if absent */

@@ -31,6 +31,11 @@ int strlist_add(struct strlist *l, const char *text)
 	return strlist_take(l, strdup(text));
 }
 
+int strlist_add_to(const char *text, void *list)
+{
+	return strlist_add(list, text);
+}
+
 static int by_text(const void *a, const void *b)
 {
 	return strcmp(*(char *const *)a, *(char *const *)b);

@@ -20,6 +20,9 @@ void strlist_done(struct strlist *l); /* and it is empty */
 /* Add a copy.  -ENOMEM, and nothing changed. */
 NODISCARD int strlist_add(struct strlist *l, const char *text);
 
+/* The same as a callback: `list` is a struct strlist. */
+NODISCARD int strlist_add_to(const char *text, void *list);
+
 /* The same with a string that becomes the list's, in any case; NULL: -ENOMEM. */
 NODISCARD int strlist_take(struct strlist *l, char *text);
 

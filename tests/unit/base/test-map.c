@@ -242,4 +242,20 @@ TEST(a_map_that_is_done_is_empty_and_usable)
 	CHECK_EQ(map_add(&m, "a", &value, NULL), 0);
 }
 
+TEST(numbers_are_keys)
+{
+	CLEANUP(map_done) struct map m = MAP_INIT(map_hash_u64, map_equal_u64);
+	const uint64_t keys[] = { 0, 1, UINT64_MAX, (uint64_t)1 << 32 }, other = 2;
+	void *there;
+
+	for (size_t i = 0; i < ARRAY_LEN(keys); i++)
+		CHECK_EQ(map_add(&m, &keys[i], (void *)(uintptr_t)&keys[i], &there), 0);
+	for (size_t i = 0; i < ARRAY_LEN(keys); i++) {
+		const uint64_t same = keys[i];
+
+		CHECK(map_get(&m, &same) == &keys[i]);
+	}
+	CHECK(!map_get(&m, &other));
+}
+
 TEST_MAIN("map")

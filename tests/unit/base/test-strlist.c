@@ -35,6 +35,15 @@ TEST(a_string_that_is_handed_over_is_not_copied)
 	CHECK_EQ(l.n, 1);
 }
 
+TEST(a_callback_adds_a_copy)
+{
+	CLEANUP(strlist_done) struct strlist l = { 0 };
+	int (*add)(const char *text, void *list) = strlist_add_to;
+
+	CHECK_EQ(add("one", &l), 0);
+	CHECK(l.n == 1 && strcmp(l.list[0], "one") == 0);
+}
+
 TEST(a_list_is_sorted_by_its_bytes)
 {
 	CLEANUP(strlist_done) struct strlist l = { 0 };
