@@ -9,16 +9,6 @@
 
 #include "image/pack-i.h"
 
-static uint64_t hash_ino(const void *key)
-{
-	return *(const uint64_t *)key * 0x9e3779b97f4a7c15u;
-}
-
-static bool same_ino(const void *a, const void *b)
-{
-	return *(const uint64_t *)a == *(const uint64_t *)b;
-}
-
 static void pack_free(struct pack *p)
 {
 	struct pack_link *l;
@@ -146,7 +136,7 @@ int pack_root(struct store *s, const struct object_id *root, const struct pack_o
 	}
 	p->store = s;
 	p->options = options;
-	p->linked = MAP_INIT(hash_ino, same_ino);
+	p->linked = MAP_INIT(map_hash_u64, map_equal_u64);
 	before = uselocale(utf8);
 	r = libarchive_load(&p->lib, err);
 	if (r >= 0)

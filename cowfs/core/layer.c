@@ -50,18 +50,6 @@ static int load_root(struct layer *l, struct err *err)
 	return 0;
 }
 
-static uint64_t hash_id(const void *key)
-{
-	const uint64_t *id = key;
-
-	return *id * 0x9e3779b97f4a7c15u;
-}
-
-static bool equal_id(const void *a, const void *b)
-{
-	return *(const uint64_t *)a == *(const uint64_t *)b;
-}
-
 void layer_unpin(struct layer *l)
 {
 	if (l->pinned)
@@ -98,7 +86,7 @@ static struct layer *layer_new(struct layers *ls)
 	l->cache = layers_cache(ls);
 	l->generation = 1;
 	l->next_node = LAYER_ROOT;
-	l->nodes = MAP_INIT(hash_id, equal_id);
+	l->nodes = MAP_INIT(map_hash_u64, map_equal_u64);
 	pthread_mutex_init(&l->lock, NULL);
 	pthread_cond_init(&l->calm, NULL);
 	return l;

@@ -94,23 +94,13 @@ struct known_node {
 	uint64_t n;
 };
 
-static uint64_t hash_node(const void *key)
-{
-	return *(const uint64_t *)key * 0x9e3779b97f4a7c15ull;
-}
-
-static bool equal_nodes(const void *a, const void *b)
-{
-	return *(const uint64_t *)a == *(const uint64_t *)b;
-}
-
 static int know(struct mount *m, uint64_t node)
 {
 	struct known_node *k;
 	void *other;
 
 	if (m->known.hash == NULL)
-		m->known = MAP_INIT(hash_node, equal_nodes);
+		m->known = MAP_INIT(map_hash_u64, map_equal_u64);
 	k = map_get(&m->known, &node);
 	if (k != NULL) {
 		k->n++;

@@ -30,16 +30,6 @@ struct holding {
 	_Atomic size_t n;     /* of them; read without the lock */
 };
 
-static uint64_t hash_key(const void *key)
-{
-	return *(const uint64_t *)key;
-}
-
-static bool equal_key(const void *a, const void *b)
-{
-	return *(const uint64_t *)a == *(const uint64_t *)b;
-}
-
 static uint64_t key_of(const struct object_id *promise)
 {
 	uint64_t key;
@@ -94,7 +84,7 @@ struct holding *holding_new(holding_keep_fn keep, void *ctx)
 		return NULL;
 	h->keep = keep;
 	h->ctx = ctx;
-	h->by_key = MAP_INIT(hash_key, equal_key);
+	h->by_key = MAP_INIT(map_hash_u64, map_equal_u64);
 	pthread_mutex_init(&h->lock, NULL);
 	if (leases_open(&options, &h->leases, NULL) >= 0) {
 		h->max = leases_room(h->leases);

@@ -70,25 +70,9 @@ struct leases {
 	unsigned n_takers;
 };
 
-static uint64_t mix(uint64_t x)
-{
-	x = (x ^ x >> 33) * 0xff51afd7ed558ccd;
-	return x ^ x >> 33;
-}
-
-static uint64_t hash_key(const void *key)
-{
-	return mix(*(const uint64_t *)key);
-}
-
-static bool equal_key(const void *a, const void *b)
-{
-	return *(const uint64_t *)a == *(const uint64_t *)b;
-}
-
 static uint64_t hash_fd(const void *key)
 {
-	return mix((uint64_t)(unsigned)*(const int *)key);
+	return (unsigned)*(const int *)key;
 }
 
 static bool equal_fd(const void *a, const void *b)
@@ -302,7 +286,7 @@ int leases_open(const struct leases_options *options, struct leases **ret, struc
 	pthread_mutex_init(&l->lock, NULL);
 	pthread_cond_init(&l->work, NULL);
 	pthread_cond_init(&l->known, NULL);
-	l->by_key = MAP_INIT(hash_key, equal_key);
+	l->by_key = MAP_INIT(map_hash_u64, map_equal_u64);
 	l->by_fd = MAP_INIT(hash_fd, equal_fd);
 	l->queue_end = &l->queue;
 	r = start_threads(l, err);

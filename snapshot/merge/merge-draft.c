@@ -19,16 +19,6 @@ const struct tree_entry *dir_part(const struct tree_entry *e)
 	return e->mode != 0 && e->form == TREE_DIR ? e : NULL;
 }
 
-static uint64_t hash_ino(const void *key)
-{
-	return *(const uint64_t *)key * 0x9e3779b97f4a7c15ULL;
-}
-
-static bool equal_ino(const void *a, const void *b)
-{
-	return *(const uint64_t *)a == *(const uint64_t *)b;
-}
-
 static void name_done(struct draft_name *n)
 {
 	free(n->name);
@@ -99,8 +89,8 @@ int draft_init(struct draft *d, struct store *s, const struct object_id *ours, i
 
 	*d = (struct draft){
 		.store = s,
-		.groups = MAP_INIT(hash_ino, equal_ino),
-		.by_theirs = MAP_INIT(hash_ino, equal_ino),
+		.groups = MAP_INIT(map_hash_u64, map_equal_u64),
+		.by_theirs = MAP_INIT(map_hash_u64, map_equal_u64),
 		.next_ino = first_ino(now),
 	};
 	r = root_get(s, ours, &d->root, err);
