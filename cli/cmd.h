@@ -107,6 +107,12 @@ struct command {
 const struct command *command_find(const struct command *const *commands, const char *name,
 				   struct err *err);
 
+/* The values of an option, as the engine takes them. */
+static inline struct engine_list cmd_values(const struct opt_list *l)
+{
+	return (struct engine_list){ .items = l->items, .n = l->n };
+}
+
 /*
  * Should the command fail, say what to run next: arguments of this program, to which
  * its name and the -C and --store of this call are added.

@@ -56,11 +56,6 @@ static const struct opt promote_opts[] = {
 };
 _Static_assert(sizeof(struct promote_args) <= CMD_ARGS_MAX, "grow CMD_ARGS_MAX");
 
-static struct engine_list list_of(const struct opt_list *l)
-{
-	return (struct engine_list){ .items = l->items, .n = l->n };
-}
-
 /* --- rules ------------------------------------------------------------------------------ */
 
 static void print_patterns(FILE *out, const char *patterns)
@@ -214,9 +209,9 @@ static int promote_run(struct invocation *inv, struct err *err)
 	struct engine_run_limits limits;
 	struct engine_promote_options options = {
 		.clone = inv->n_words > 0 ? inv->words[0] : NULL,
-		.checks = list_of(&args->check),
-		.paths = list_of(&args->path),
-		.excludes = list_of(&args->exclude),
+		.checks = cmd_values(&args->check),
+		.paths = cmd_values(&args->path),
+		.excludes = cmd_values(&args->exclude),
 		.to = args->to,
 		.root = args->root,
 		.plan = args->plan,

@@ -13,11 +13,6 @@
 #include "cli/show/runs.h"
 #include "engine/api/worker.h"
 
-static struct engine_list list_of(const struct opt_list *l)
-{
-	return (struct engine_list){ .items = l->items, .n = l->n };
-}
-
 /* The worker's own rules decide about these, or they belong to this machine. */
 static int check(const struct run_args *a, struct err *err)
 {
@@ -230,9 +225,9 @@ int run_on(struct invocation *inv, const struct engine_run_limits *limits, struc
 		.state = inv->n_before > 0 ? inv->words[0] : NULL,
 		.profile = args->profile,
 		.limits = *limits,
-		.env = list_of(&args->env),
-		.pass_env = list_of(&args->pass_env),
-		.labels = list_of(&args->label),
+		.env = cmd_values(&args->env),
+		.pass_env = cmd_values(&args->pass_env),
+		.labels = cmd_values(&args->label),
 		.workdir = args->workdir,
 		.deadline_ms = args->deadline,
 		.ticket = args->ticket,

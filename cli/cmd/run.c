@@ -59,11 +59,6 @@ void run_preset(void *to)
 
 /* --- what was asked for ----------------------------------------------------------------- */
 
-static struct engine_list list_of(const struct opt_list *l)
-{
-	return (struct engine_list){ .items = l->items, .n = l->n };
-}
-
 /* Thousandths of a processor. */
 static int read_cpus(const char *text, uint64_t *ret, struct err *err)
 {
@@ -206,17 +201,17 @@ static int read_options(const struct invocation *inv, struct engine_run_options 
 		.profile = args->profile,
 		.limits = limits_of(args),
 		.workdir = args->workdir,
-		.ro = list_of(&args->ro),
-		.rw = list_of(&args->rw),
-		.hide = list_of(&args->hide),
-		.env = list_of(&args->env),
-		.pass_env = list_of(&args->pass_env),
-		.secrets = list_of(&args->secret),
-		.secret_for = list_of(&args->secret_for),
-		.tls_inspect = list_of(&args->tls_inspect),
-		.allow_missing = list_of(&args->allow_missing),
-		.publish = list_of(&args->publish),
-		.artifacts = list_of(&args->artifact),
+		.ro = cmd_values(&args->ro),
+		.rw = cmd_values(&args->rw),
+		.hide = cmd_values(&args->hide),
+		.env = cmd_values(&args->env),
+		.pass_env = cmd_values(&args->pass_env),
+		.secrets = cmd_values(&args->secret),
+		.secret_for = cmd_values(&args->secret_for),
+		.tls_inspect = cmd_values(&args->tls_inspect),
+		.allow_missing = cmd_values(&args->allow_missing),
+		.publish = cmd_values(&args->publish),
+		.artifacts = cmd_values(&args->artifact),
 		.no_snapshot = args->no_snapshot,
 		.lazy = args->lazy,
 		.part = args->path,

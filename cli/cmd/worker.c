@@ -50,16 +50,11 @@ static const struct opt worker_opts[] = {
 };
 _Static_assert(sizeof(struct worker_args) <= CMD_ARGS_MAX, "grow CMD_ARGS_MAX");
 
-static struct engine_list list_of(const struct opt_list *l)
-{
-	return (struct engine_list){ .items = l->items, .n = l->n };
-}
-
 static struct engine_worker_keys keys_of(const struct worker_args *args)
 {
 	return (struct engine_worker_keys){ .sign = args->sign,
 					    .identity = args->identity,
-					    .encrypt_to = list_of(&args->encrypt_to) };
+					    .encrypt_to = cmd_values(&args->encrypt_to) };
 }
 
 /* --- working ------------------------------------------------------------------------------ */
@@ -130,8 +125,8 @@ static int work(struct invocation *inv, struct err *err)
 		.insecure = args->insecure,
 		.remote = args->remote,
 		.name = args->name,
-		.profiles = list_of(&args->profile),
-		.pass_env = list_of(&args->pass_env),
+		.profiles = cmd_values(&args->profile),
+		.pass_env = cmd_values(&args->pass_env),
 		.keys = keys_of(args),
 		.jobs = args->jobs,
 		.lease_ms = args->lease,
@@ -346,8 +341,8 @@ static int do_one(struct invocation *inv, struct err *err)
 {
 	const struct worker_args *args = inv->args;
 	const struct engine_worker_job_options o = { .file = args->ticket,
-						     .profiles = list_of(&args->profile),
-						     .pass_env = list_of(&args->pass_env),
+						     .profiles = cmd_values(&args->profile),
+						     .pass_env = cmd_values(&args->pass_env),
 						     .keys = keys_of(args) };
 	int r;
 
