@@ -34,15 +34,10 @@ static bool is_dropped(const struct depot_retention *what, const char *tag, cons
 		       strcmp(it->tag, tag) == 0 && digest_equal(&it->expect, d));
 }
 
-static int on_tag(const char *tag, void *ctx)
-{
-	return strlist_add(ctx, tag);
-}
-
 static int look_at_tags(struct collecting *c, struct err *err)
 {
 	CLEANUP(strlist_done) struct strlist tags = { 0 };
-	int r = registry_list_tags(&c->g->depot, on_tag, &tags, err);
+	int r = registry_list_tags(&c->g->depot, strlist_add_to, &tags, err);
 
 	for (size_t i = 0; r == 0 && i < tags.n; i++) {
 		CLEANUP(buf_done) struct buf bytes = BUF_INIT;

@@ -257,11 +257,6 @@ int s3_put_manifest(struct depot *d, const char *tag, const struct digest *expec
 
 /* --- removing ----------------------------------------------------------------------------- */
 
-static int add_tag(const char *tag, void *ctx)
-{
-	return strlist_add(ctx, tag);
-}
-
 int s3_delete_manifest(struct depot *d, const char *reference, struct err *err)
 {
 	struct s3_depot *s = s3_of(d);
@@ -269,7 +264,8 @@ int s3_delete_manifest(struct depot *d, const char *reference, struct err *err)
 	struct digest digest;
 	const bool by_digest = digest_parse(reference, &digest) == 0;
 	bool any = false;
-	int r = by_digest ? s3_list_tags(d, add_tag, &tags, err) : add_tag(reference, &tags);
+	int r =
+	    by_digest ? s3_list_tags(d, strlist_add_to, &tags, err) : strlist_add(&tags, reference);
 
 	for (size_t i = 0; r == 0 && i < tags.n; i++) {
 		CLEANUP(buf_done) struct buf now = BUF_INIT;

@@ -188,11 +188,6 @@ static int judge_name(struct ruling *g, const char *tag, struct err *err)
 	return 0;
 }
 
-static int on_tag(const char *tag, void *ctx)
-{
-	return strlist_add(ctx, tag);
-}
-
 /* What another name keeps does not go. */
 static void settle(struct ruling *g)
 {
@@ -265,7 +260,7 @@ int engine_remote_gc(struct engine *e, const struct engine_remote_gc_options *op
 		r = depot_open(t.url, NULL, &d, err);
 	g.depot = d;
 	if (r == 0)
-		r = d->ops->list_tags(d, on_tag, &g.tags, err);
+		r = d->ops->list_tags(d, strlist_add_to, &g.tags, err);
 	for (size_t i = 0; r == 0 && i < g.tags.n; i++)
 		r = judge_name(&g, g.tags.list[i], err);
 	if (r == 0) {

@@ -65,11 +65,6 @@ static int follow(struct depot *d, const char *name, size_t max, struct engine_r
 	return r;
 }
 
-static int on_tag(const char *tag, void *ctx)
-{
-	return strlist_add(ctx, tag);
-}
-
 static int by_pushed(const void *a, const void *b)
 {
 	const struct engine_remote_entry *x = a, *y = b;
@@ -81,7 +76,7 @@ static int list_names(struct depot *d, size_t max, struct engine_remote_log *l, 
 {
 	CLEANUP(strlist_done) struct strlist tags = { 0 };
 	struct err why = { 0 };
-	int r = d->ops->list_tags(d, on_tag, &tags, err);
+	int r = d->ops->list_tags(d, strlist_add_to, &tags, err);
 
 	for (size_t i = 0; r == 0 && i < tags.n && i < max; i++) {
 		r = follow(d, tags.list[i], 1, l, &why);
