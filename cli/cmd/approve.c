@@ -137,7 +137,6 @@ static int add_file(const struct delta_file *f, const struct patch_counts *n, vo
 	const struct paths *p = ctx;
 	struct json one;
 
-	(void)n, (void)err;
 	if (!p->inv->json) {
 		fprintf(p->inv->out, "  %s ", word);
 		out_name(p->inv->out, f->path);
@@ -150,22 +149,13 @@ static int add_file(const struct delta_file *f, const struct patch_counts *n, vo
 	return 0;
 }
 
-static int begin_paths(const struct engine_state *from, const struct engine_state *to,
-		       const struct delta *delta, void *ctx, struct err *err)
-{
-	(void)from, (void)to, (void)delta, (void)ctx, (void)err;
-	return 0;
-}
-
 /* What an approval would be for. */
 static int plan(struct invocation *inv, struct err *err)
 {
 	CLEANUP(engine_change_done) struct engine_change c = { 0 };
 	CLEANUP(json_done) struct json_doc doc = { 0 };
 	struct paths paths = { .inv = inv };
-	const struct engine_diff_sink sink = { .begin = begin_paths,
-					       .file = add_file,
-					       .ctx = &paths };
+	const struct engine_diff_sink sink = { .file = add_file, .ctx = &paths };
 	const struct json j = out_json_begin(inv, &doc);
 	int r = engine_change_find(inv->engine, inv->words[0], &c, err);
 

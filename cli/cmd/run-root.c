@@ -46,13 +46,11 @@ static int add_bytes(const void *data, size_t len, void *ctx, struct err *err)
 static int no_snapshot(const struct engine_snapshot *s, const char *project, void *ctx,
 		       struct err *err)
 {
-	(void)s, (void)project, (void)ctx, (void)err;
 	return 0;
 }
 
 static int no_entry(const struct engine_entry *e, void *ctx, struct err *err)
 {
-	(void)e, (void)ctx, (void)err;
 	return 0;
 }
 

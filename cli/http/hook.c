@@ -136,7 +136,6 @@ static enum MHD_Result serve(void *ctx, struct MHD_Connection *c, const char *ur
 static void over(void *ctx, struct MHD_Connection *c, void **request,
 		 enum MHD_RequestTerminationCode why)
 {
-	(void)ctx, (void)c, (void)why;
 	free(*request);
 	*request = NULL;
 }

@@ -67,6 +67,7 @@ struct engine_parts {
  * A negative answer ends it and is returned.
  */
 struct engine_diff_sink {
+	/* NULL: not wanted. */
 	int (*begin)(const struct engine_state *from, const struct engine_state *to,
 		     const struct delta *delta, void *ctx, struct err *err);
 	/*
@@ -85,7 +86,7 @@ struct engine_diff_sink {
 	bool (*wants)(const struct delta_file *f, void *ctx); /* the text of this; NULL: of all */
 	patch_fn text;
 	int (*file)(const struct delta_file *f, const struct patch_counts *counts, void *ctx,
-		    struct err *err);
+		    struct err *err); /* NULL: not wanted */
 	void *ctx;
 };
 

@@ -168,15 +168,7 @@ static int promote(struct work *w, struct engine_arm *arm, struct err *err)
 static int see_change(const struct engine_state *from, const struct engine_state *to,
 		      const struct delta *delta, void *ctx, struct err *err)
 {
-	(void)from, (void)to, (void)err;
 	*(bool *)ctx = delta->n_files > 0 || delta->n_notes > 0;
-	return 0;
-}
-
-static int skip_file(const struct delta_file *f, const struct patch_counts *counts, void *ctx,
-		     struct err *err)
-{
-	(void)f, (void)counts, (void)ctx, (void)err;
 	return 0;
 }
 
@@ -184,9 +176,7 @@ static int skip_file(const struct delta_file *f, const struct patch_counts *coun
 static int check_unchanged(struct work *w, const struct engine_arm *arm, struct err *err)
 {
 	bool changed = false;
-	const struct engine_diff_sink sink = { .begin = see_change,
-					       .file = skip_file,
-					       .ctx = &changed };
+	const struct engine_diff_sink sink = { .begin = see_change, .ctx = &changed };
 	const struct engine_diff_options options = {
 		.a = arm_left(w, arm),
 		.b = arm->clone,

@@ -69,13 +69,6 @@ void arm_forget_warning(struct engine_arm *arm, const char *kind)
 
 /* --- tests --------------------------------------------------------------------------------- */
 
-static int begin_nothing(const struct engine_state *from, const struct engine_state *to,
-			 const struct delta *delta, void *ctx, struct err *err)
-{
-	(void)from, (void)to, (void)delta, (void)ctx, (void)err;
-	return 0;
-}
-
 static int read_patch(enum patch_part part, const char *text, size_t len, void *ctx,
 		      struct err *err)
 {
@@ -200,12 +193,8 @@ static int read_within(const struct engine_experiment *x, struct ignore **ret, s
 static int look_at(struct work *w, struct engine_arm *arm, const char *state, struct err *err)
 {
 	CLEANUP(looking_done) struct looking l = { .arm = arm };
-	const struct engine_diff_sink sink = { .begin = begin_nothing,
-					       .file = look_at_file,
-					       .ctx = &l };
-	const struct engine_diff_sink texts = {
-		.begin = begin_nothing, .text = read_patch, .file = end_patch, .ctx = &l
-	};
+	const struct engine_diff_sink sink = { .file = look_at_file, .ctx = &l };
+	const struct engine_diff_sink texts = { .text = read_patch, .file = end_patch, .ctx = &l };
 	const char *from = after_first(w->x, arm)->from;
 	struct engine_diff_options options = {
 		.a = from ? from : w->x->base,

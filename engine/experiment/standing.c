@@ -9,15 +9,7 @@
 static int see_delta(const struct engine_state *from, const struct engine_state *to,
 		     const struct delta *delta, void *ctx, struct err *err)
 {
-	(void)from, (void)to, (void)err;
 	*(bool *)ctx = delta->n_files + delta->n_notes > 0;
-	return 0;
-}
-
-static int see_file(const struct delta_file *f, const struct patch_counts *n, void *ctx,
-		    struct err *err)
-{
-	(void)f, (void)n, (void)ctx, (void)err;
 	return 0;
 }
 
@@ -25,9 +17,7 @@ static int see_file(const struct delta_file *f, const struct patch_counts *n, vo
 static int is_unedited(struct engine *e, const struct engine_arm *arm, struct err *err)
 {
 	bool differs = true;
-	const struct engine_diff_sink sink = { .begin = see_delta,
-					       .file = see_file,
-					       .ctx = &differs };
+	const struct engine_diff_sink sink = { .begin = see_delta, .ctx = &differs };
 	int r = engine_diff(
 	    e,
 	    &(struct engine_diff_options){ .a = arm->result, .b = arm->clone, .no_renames = true },

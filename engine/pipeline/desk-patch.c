@@ -14,26 +14,10 @@ static int add_patch(enum patch_part part, const char *text, size_t len, void *c
 	return len > room ? -EFBIG : 0;
 }
 
-static int skip_head(const struct engine_state *from, const struct engine_state *to,
-		     const struct delta *delta, void *ctx, struct err *err)
-{
-	(void)from, (void)to, (void)delta, (void)ctx, (void)err;
-	return 0;
-}
-
-static int skip_file(const struct delta_file *f, const struct patch_counts *n, void *ctx,
-		     struct err *err)
-{
-	(void)f, (void)n, (void)ctx, (void)err;
-	return 0;
-}
-
 int desk_patch(struct engine *e, const struct engine_change *c, struct buf *patch, struct err *err)
 {
 	CLEANUP(engine_close_p) struct engine *there = NULL;
-	const struct engine_diff_sink sink = {
-		.begin = skip_head, .text = add_patch, .file = skip_file, .ctx = patch
-	};
+	const struct engine_diff_sink sink = { .text = add_patch, .ctx = patch };
 	int r = pipeline_engine(e, c->project, &there, err);
 
 	if (r >= 0)

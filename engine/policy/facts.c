@@ -157,7 +157,6 @@ static int count_notes(struct counting *c, const struct delta *d, struct err *er
 static int begin(const struct engine_state *from, const struct engine_state *to,
 		 const struct delta *delta, void *ctx, struct err *err)
 {
-	(void)from, (void)to;
 	return count_notes(ctx, delta, err);
 }
 

@@ -76,19 +76,11 @@ static int see_delta(const struct engine_state *from, const struct engine_state 
 {
 	struct finding *f = ctx;
 
-	(void)from, (void)to;
 	for (size_t i = 0; i < delta->n_files; i++)
 		see_path(f, delta->files[i].path);
 	for (size_t i = 0; i < delta->n_notes; i++)
 		see_path(f, delta->notes[i].path);
 	return f->no_memory ? err_nomem(err) : 0;
-}
-
-static int see_file(const struct delta_file *f, const struct patch_counts *n, void *ctx,
-		    struct err *err)
-{
-	(void)f, (void)n, (void)ctx, (void)err;
-	return 0;
 }
 
 /*
@@ -99,7 +91,7 @@ static int paths_fit(const struct asked *a, const struct rule *r, char because[B
 		     struct err *err)
 {
 	struct finding f = { .paths = r->paths };
-	const struct engine_diff_sink sink = { .begin = see_delta, .file = see_file, .ctx = &f };
+	const struct engine_diff_sink sink = { .begin = see_delta, .ctx = &f };
 	int x;
 
 	if (!r->paths)

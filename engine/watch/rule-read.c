@@ -113,7 +113,6 @@ static int read_budget(struct reading *rd, struct yaml value, struct engine_rule
 
 static int read_name(struct reading *rd, struct yaml value, struct engine_rule *rule)
 {
-	(void)rd, (void)value, (void)rule;
 	return 0;
 }
 

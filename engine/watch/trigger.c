@@ -83,7 +83,6 @@ static int look_files(struct engine *e, const struct engine_rule *rule, struct w
 	uint64_t more = 0;
 	int r;
 
-	(void)now, (void)ret_next;
 	if (!dirty && c->known)
 		return 0;
 	r = files_look(e, rule, c, view, &paths, &more, err);
@@ -280,7 +279,6 @@ static int look_log(struct engine *e, const struct engine_rule *rule, struct wat
 	size_t used = 0;
 	int r;
 
-	(void)now, (void)ret_next;
 	if (!dirty && c->known)
 		return 0;
 	r = read_added(rule, c, &text, &moved, err);

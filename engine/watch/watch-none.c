@@ -5,6 +5,5 @@
 int watch_loop(struct engine *e, struct docket_lock *lock, bool once,
 	       int (*ready)(void *ctx, struct err *err), void *ctx, struct err *err)
 {
-	(void)e, (void)lock, (void)once, (void)ready, (void)ctx;
 	return err_set(err, -ENOTSUP, "this build cannot watch files on this system");
 }

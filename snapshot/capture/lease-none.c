@@ -5,7 +5,6 @@
 
 int leases_open(const struct leases_options *options, struct leases **ret, struct err *err)
 {
-	(void)options, (void)ret;
 	return err_set(err, -ENOTSUP, "this system has no file leases");
 }
 
@@ -16,31 +15,26 @@ void leases_close(struct leases *l)
 
 int leases_try(struct leases *l, int fd, bool likely, struct lease_trial *ret)
 {
-	(void)l, (void)fd, (void)likely;
 	*ret = (struct lease_trial){ 0 };
 	return -ENOTSUP;
 }
 
 void lease_give_up(int fd, struct lease_trial *t)
 {
-	(void)fd, (void)t;
 }
 
 int leases_add(struct leases *l, uint64_t key, int fd, const struct lease_trial *t)
 {
-	(void)l, (void)key, (void)fd, (void)t;
 	return -ENOTSUP;
 }
 
 int leases_drop(struct leases *l, uint64_t key)
 {
-	(void)l, (void)key;
 	return -ENOENT;
 }
 
 int leases_dup(struct leases *l, uint64_t key)
 {
-	(void)l, (void)key;
 	return -ENOENT;
 }
 
