@@ -176,6 +176,12 @@ void out_name(FILE *out, const char *name)
 		fwrite(shown.data, 1, shown.len, out);
 }
 
+void out_name_line(FILE *out, const char *name)
+{
+	out_name(out, name);
+	fputc('\n', out);
+}
+
 /* One character, and how long it was. */
 static size_t put_shown(FILE *out, const char *text)
 {

@@ -42,6 +42,7 @@ const char *out_path(const char *path);
 
 /* A name for people, escaped as json.h has names. */
 void out_name(FILE *out, const char *name);
+void out_name_line(FILE *out, const char *name); /* with the end of the line */
 
 /* Lines that a person wrote, each behind `indent`; what could drive a terminal shows as \xNN. */
 void out_text(FILE *out, const char *text, const char *indent);

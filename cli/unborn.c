@@ -26,8 +26,7 @@ int unborn_or(struct invocation *inv, int r, const char *text, char **ret, struc
 	if (inv->quiet)
 		return 1;
 	fprintf(inv->out, "%s: the project would be ", text);
-	out_name(inv->out, path);
-	fputc('\n', inv->out);
+	out_name_line(inv->out, path);
 	return 1;
 }
 

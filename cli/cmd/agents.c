@@ -95,8 +95,7 @@ static void print_row(const struct invocation *inv, const struct agent *a,
 	fprintf(inv->out, "%-12s  %-5s  %-6s  %-5s  %-5s  ", a->name, s->found ? "yes" : "no",
 		word_for(s), part_word(hooks_known(a), hooks_there(a)),
 		part_word(a->skills, skill_there(a)));
-	out_name(inv->out, s->file);
-	fputc('\n', inv->out);
+	out_name_line(inv->out, s->file);
 }
 
 static int list(struct invocation *inv, struct err *err)

@@ -30,10 +30,8 @@ static int print(const struct invocation *inv, const struct engine_allowed *a, s
 	}
 	if (inv->quiet && !args->list)
 		return CMD_OK;
-	for (size_t i = 0; i < a->rules.n; i++) {
-		out_name(inv->out, a->rules.list[i]);
-		fputc('\n', inv->out);
-	}
+	for (size_t i = 0; i < a->rules.n; i++)
+		out_name_line(inv->out, a->rules.list[i]);
 	if (a->rules.n == 0 && !inv->quiet) {
 		fputs("nothing is allowed to runs on ", inv->out);
 		out_name(inv->out, a->clone);

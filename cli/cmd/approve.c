@@ -139,8 +139,7 @@ static int add_file(const struct delta_file *f, const struct patch_counts *n, vo
 
 	if (!p->inv->json) {
 		fprintf(p->inv->out, "  %s ", word);
-		out_name(p->inv->out, f->path);
-		fputc('\n', p->inv->out);
+		out_name_line(p->inv->out, f->path);
 		return 0;
 	}
 	one = json_add_object(p->list);

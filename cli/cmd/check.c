@@ -65,8 +65,7 @@ static void print_repaired(const struct invocation *inv, const struct engine_che
 	for (size_t i = 0; i < c->n_restored; i++) {
 		fprintf(inv->out, "%srestored%s %s: from ", out_style(inv, OUT_GOOD),
 			out_style(inv, OUT_PLAIN), c->restored[i].object);
-		out_name(inv->out, c->restored[i].from);
-		fputc('\n', inv->out);
+		out_name_line(inv->out, c->restored[i].from);
 		print_paths(inv, &c->restored[i]);
 	}
 	if (c->mended > 0) {

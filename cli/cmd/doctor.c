@@ -76,12 +76,10 @@ static void print_finding(const struct invocation *inv, const struct engine_find
 
 	fprintf(inv->out, "%s%s%s  %-*s", out_style(inv, looks[f->health].style), mark,
 		out_style(inv, OUT_PLAIN), NAME_WIDTH, f->name);
-	out_name(inv->out, f->detail);
-	fputc('\n', inv->out);
+	out_name_line(inv->out, f->detail);
 	if (*f->fix != '\0') {
 		fprintf(inv->out, "%*sfix: ", width + 2 + NAME_WIDTH, "");
-		out_name(inv->out, f->fix);
-		fputc('\n', inv->out);
+		out_name_line(inv->out, f->fix);
 	}
 }
 

@@ -153,8 +153,7 @@ static void print_human(const struct invocation *inv, const struct engine_export
 	out_plural(inv->out, x->entries, "entry", "entries");
 	fprintf(inv->out, ", %s in %s  ", size_format(x->size, size),
 		duration_format(x->elapsed_ms, time));
-	out_name(inv->out, args->tar ? args->tar : args->oci);
-	fputc('\n', inv->out);
+	out_name_line(inv->out, args->tar ? args->tar : args->oci);
 	if (*x->digest)
 		fprintf(inv->out, "digest    %s\n", x->digest);
 	if (x->sockets > 0) {

@@ -62,10 +62,8 @@ static int list(struct invocation *inv, struct engine_projects *projects, struct
 		return print_json(inv, "list", projects, err);
 	if (!inv->quiet)
 		print_human(inv, projects);
-	for (size_t i = 0; inv->quiet && i < projects->n; i++) {
-		out_name(inv->out, projects->list[i].path);
-		fputc('\n', inv->out);
-	}
+	for (size_t i = 0; inv->quiet && i < projects->n; i++)
+		out_name_line(inv->out, projects->list[i].path);
 	return CMD_OK;
 }
 

@@ -65,8 +65,7 @@ static int print_remotes(struct invocation *inv, const char *act, const char *on
 			fprintf(inv->out, "%s\n", all.list[i].name);
 		else if (!inv->json && !inv->quiet) {
 			fprintf(inv->out, "%-16s  ", all.list[i].name);
-			out_name(inv->out, all.list[i].url);
-			fputc('\n', inv->out);
+			out_name_line(inv->out, all.list[i].url);
 		}
 	}
 	if (all.n == 0)

@@ -245,10 +245,8 @@ static int print_json(const struct resolving *r, struct err *err)
 static void print_quiet(const struct resolving *r)
 {
 	for (size_t i = 0; i < r->now.n_conflicts; i++)
-		if (!r->now.conflicts[i].settled) {
-			out_name(r->inv->out, r->now.conflicts[i].path);
-			fputc('\n', r->inv->out);
-		}
+		if (!r->now.conflicts[i].settled)
+			out_name_line(r->inv->out, r->now.conflicts[i].path);
 }
 
 static void print_human(const struct resolving *r)

@@ -105,12 +105,10 @@ static void print_snapshot(const struct invocation *inv, const struct engine_sna
 		fprintf(inv->out, "%s\n", s->parent);
 	}
 	print_field(inv, "project");
-	out_name(inv->out, project);
-	fputc('\n', inv->out);
+	out_name_line(inv->out, project);
 	if (s->clone) {
 		print_field(inv, "clone");
-		out_name(inv->out, s->clone);
-		fputc('\n', inv->out);
+		out_name_line(inv->out, s->clone);
 	}
 	print_field(inv, *s->id != '\0' ? "taken" : "as of");
 	fprintf(inv->out, "%s (%s)\n", out_minute(s->created / 1000000000, minute),

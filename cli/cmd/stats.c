@@ -136,8 +136,7 @@ static void print_human(const struct invocation *inv, const struct engine_stats 
 
 	fprintf(inv->out, "%s%-10s%s  ", out_style(inv, OUT_DIM), "store",
 		out_style(inv, OUT_PLAIN));
-	out_name(inv->out, engine_store_path(inv->engine));
-	fputc('\n', inv->out);
+	out_name_line(inv->out, engine_store_path(inv->engine));
 	print_row(inv, "projects", out_count(s->projects, count), "");
 	print_row(inv, "snapshots", out_count(s->snapshots, count), "");
 	print_row(inv, "tags", out_count(s->tags, count), "");

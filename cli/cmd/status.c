@@ -163,8 +163,7 @@ static void print_field(const struct invocation *inv, const char *name)
 static void print_name_field(const struct invocation *inv, const char *field, const char *name)
 {
 	print_field(inv, field);
-	out_name(inv->out, name);
-	fputc('\n', inv->out);
+	out_name_line(inv->out, name);
 }
 
 /* "14m 2s, 3 paths changed in the project, 1 of them also here" */

@@ -38,8 +38,7 @@ static void print_human(const struct invocation *inv, const struct engine_tags *
 		if (!inv->quiet)
 			fprintf(inv->out, "%s%.*s%s  ", out_style(inv, OUT_ID), OUT_SHORT_ID,
 				t->list[i].snapshot, out_style(inv, OUT_PLAIN));
-		out_name(inv->out, t->list[i].name);
-		fputc('\n', inv->out);
+		out_name_line(inv->out, t->list[i].name);
 	}
 }
 

@@ -203,8 +203,7 @@ static void print_running(const struct invocation *inv, const struct engine_work
 			out_name(inv->out, w->name);
 			fputs("  ", inv->out);
 		}
-		out_name(inv->out, j->command);
-		fputc('\n', inv->out);
+		out_name_line(inv->out, j->command);
 	}
 }
 
@@ -217,8 +216,7 @@ static void print_done(const struct invocation *inv, const struct engine_worker_
 	out_name(inv->out, d->worker ? d->worker : "-");
 	fprintf(inv->out, "  %s, in %s, out %s  ", duration_format(d->duration_ms, time),
 		size_format(d->fetched, fetched), size_format(d->pushed, pushed));
-	out_name(inv->out, d->command ? d->command : "-");
-	fputc('\n', inv->out);
+	out_name_line(inv->out, d->command ? d->command : "-");
 }
 
 /* A chart of the workers on a terminal, a line for each in a pipe. */

@@ -223,8 +223,7 @@ static void print_row(const struct invocation *inv, const struct engine_compare 
 		fprintf(inv->out, "%s%-*s%s  ", out_style(inv, style_of(f->changes[i].status)),
 			widths[i], cell_of(&f->changes[i], text), out_style(inv, OUT_PLAIN));
 	print_overlap(inv, f->overlap);
-	out_name(inv->out, f->path);
-	fputc('\n', inv->out);
+	out_name_line(inv->out, f->path);
 }
 
 static void print_git(const struct invocation *inv, const struct engine_compare *c,
@@ -479,8 +478,7 @@ static void print_conflicting(const struct invocation *inv, const struct engine_
 	for (size_t i = 0; i < c->n_files; i++) {
 		if (c->files[i].overlap != ENGINE_COMPARE_CONFLICT)
 			continue;
-		out_name(inv->out, c->files[i].path);
-		fputc('\n', inv->out);
+		out_name_line(inv->out, c->files[i].path);
 	}
 }
 

@@ -76,8 +76,7 @@ static void print_meeting(const struct invocation *inv, const struct engine_meet
 		fprintf(inv->out, "    %s%-7s%s  ",
 			out_style(inv, o <= MERGE_OVERLAP ? styles[o] : OUT_PLAIN), overlap_name(o),
 			out_style(inv, OUT_PLAIN));
-		out_name(inv->out, path_name(&m->met[i]));
-		fputc('\n', inv->out);
+		out_name_line(inv->out, path_name(&m->met[i]));
 	}
 	if (total(m) > SHOWN_PATHS)
 		fprintf(inv->out, "    and %s more\n", out_count(total(m) - SHOWN_PATHS, count));

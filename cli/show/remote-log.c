@@ -38,8 +38,7 @@ static void print_entry(const struct invocation *inv, const struct engine_remote
 	fputs("  ", inv->out);
 	out_plural(inv->out, one->files, "file", "files");
 	fprintf(inv->out, ", %s  ", size_format(one->bytes, size));
-	out_name(inv->out, one->message ? one->message : "");
-	fputc('\n', inv->out);
+	out_name_line(inv->out, one->message ? one->message : "");
 }
 
 static int print_json(const struct invocation *inv, const struct engine_remote_log *log,
