@@ -163,7 +163,6 @@ void cgroup_each_orphan(int parent, void (*visit)(int parent, const char *name, 
 
 static void remove_orphan(int parent, const char *name, void *ctx)
 {
-	(void)ctx;
 	unlinkat(parent, name, AT_REMOVEDIR);
 }
 

@@ -10,14 +10,11 @@
 
 static unsigned int v1_offers(int parent, const char *controllers)
 {
-	(void)parent;
 	return cgroup_controllers(controllers);
 }
 
 static int v1_check(int group, struct err *why)
 {
-	(void)group;
-	(void)why;
 	return 0;
 }
 
@@ -67,7 +64,6 @@ static void v1_use(const struct cgroup_dir *dir, struct cgroup_use *ret)
 /* There is nothing to kill by group here; the end of the pid namespace has done it. */
 static void v1_kill(const struct cgroup_dir *dir)
 {
-	(void)dir;
 }
 
 /* "tasks" moves one thread; a thread that moves only itself takes no lock of all groups. */

@@ -46,7 +46,6 @@ unsigned int cgroup_v2_has(int group)
 /* Processor time is counted in every group, with or without a controller. */
 static unsigned int v2_offers(int parent, const char *controllers)
 {
-	(void)controllers;
 	return read_controllers(parent, "cgroup.subtree_control") | CGROUP_CPUACCT;
 }
 

@@ -4,7 +4,6 @@
 
 int confine_parser(uint64_t seconds, struct err *err)
 {
-	(void)seconds;
 	return err_set(
 	    err, -ENOTSUP,
 	    "archives are parsed in a confined process, which this system does not have");
@@ -12,6 +11,4 @@ int confine_parser(uint64_t seconds, struct err *err)
 
 void confine_close_others(const int *keep, unsigned n)
 {
-	(void)keep;
-	(void)n;
 }

@@ -24,6 +24,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/vec.h"
 #include "runner/clerk.h"
 
 #define NODE_NAME            "security.snapcow.node"
@@ -44,10 +45,7 @@ bool device_is_harmless(uint32_t mode, uint32_t dev)
 		DEV(5, 0), /* tty */
 	};
 
-	for (size_t i = 0; S_ISCHR(mode) && i < ARRAY_LEN(harmless); i++)
-		if (harmless[i] == dev)
-			return true;
-	return false;
+	return S_ISCHR(mode) && VEC_HAS(it, harmless, ARRAY_LEN(harmless), *it == dev);
 }
 
 bool device_read(const struct seccomp_data *data, struct clerk_call *ret)

@@ -30,7 +30,6 @@ static int look_at_mount(const char *path, dev_t dev, void *ctx)
 	AUTO_FREE char *guest = NULL;
 	bool hidden = false;
 
-	(void)dev;
 	if (strcmp(path, m->host) == 0 || !path_is_below(path, m->host))
 		return 0;
 	guest = path_join(m->guest, path + strlen(m->host) + (m->host[1] != '\0'));

@@ -77,9 +77,8 @@ static int seal(struct err *err)
 
 static int build_world(struct run *run, struct err *err)
 {
-	int r;
+	int r = wait_for_ids(run, err);
 
-	r = wait_for_ids(run, err);
 	if (r == 0)
 		r = limits_bar_core(err);
 	if (r == 0)

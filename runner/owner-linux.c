@@ -94,9 +94,8 @@ static int open_file(const struct clerk_call *c, const char *path)
 {
 	const size_t len = strlen(path);
 	AUTO_CLOSE int dir = -1;
-	int fd;
+	int fd = clerk_enter_root(c->thread);
 
-	fd = clerk_enter_root(c->thread);
 	if (fd < 0)
 		return fd;
 	/* An absolute path needs no directory, and none is looked at. */

@@ -19,6 +19,7 @@
 
 #include "base/cleanup.h"
 #include "base/log.h"
+#include "base/vec.h"
 #include "runner/sandbox-i.h"
 #include "runner/seccomp-table.h"
 
@@ -53,10 +54,7 @@ static int send_answer(int listener, uint64_t id, bool allow, int error)
 
 static bool is_askable(const char *call)
 {
-	for (size_t i = 0; i < seccomp_n_askable; i++)
-		if (strcmp(seccomp_askable[i], call) == 0)
-			return true;
-	return false;
+	return VEC_HAS(it, seccomp_askable, seccomp_n_askable, strcmp(*it, call) == 0);
 }
 
 /* None of the askable ones has another error than EPERM.  Kernels before 5.5 cannot let one through. */
@@ -99,10 +97,7 @@ static int hear_snapshot(const struct sandbox_spec *spec, uint64_t id, bool only
 /* Nothing is refused here: what the kernel cannot do with one id is done otherwise, or said to be done. */
 static bool is_of_ids(const char *call)
 {
-	for (size_t i = 0; i < seccomp_n_one_id; i++)
-		if (strcmp(seccomp_one_id[i], call) == 0)
-			return true;
-	return false;
+	return VEC_HAS(at, seccomp_one_id, seccomp_n_one_id, strcmp(*at, call) == 0);
 }
 
 /* What is answered at once counts as a refused call does; the clerk sets a pace of its own. */

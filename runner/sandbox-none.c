@@ -20,7 +20,6 @@ enum sandbox_ids sandbox_root_ids(struct err *why)
 
 int sandbox_run(const struct sandbox_spec *spec, struct sandbox_result *ret, struct err *err)
 {
-	(void)spec;
 	*ret = (struct sandbox_result){ .cgroup = "none" };
 	return err_set(err, -ENOTSUP,
 		       "this system cannot run a command in a sandbox: that needs Linux");
@@ -29,23 +28,13 @@ int sandbox_run(const struct sandbox_spec *spec, struct sandbox_result *ret, str
 void sandbox_snapshots_answer(const struct sandbox_snapshots *s, uint64_t id, int error,
 			      uint64_t number)
 {
-	(void)s;
-	(void)id;
-	(void)error;
-	(void)number;
 }
 
 void sandbox_calls_answer(const struct sandbox_calls *c, uint64_t id, bool allow)
 {
-	(void)c;
-	(void)id;
-	(void)allow;
 }
 
 int oci_compile(const char *text, size_t len, struct buf *out, struct err *err)
 {
-	(void)text;
-	(void)len;
-	(void)out;
 	return err_set(err, -ENOTSUP, "this system has no filters of system calls");
 }

@@ -101,13 +101,11 @@ struct scope {
 
 static uint64_t real_now(void *ctx)
 {
-	(void)ctx;
 	return clock_ms();
 }
 
 static int real_poll(void *ctx, struct pollfd *fd, int ms)
 {
-	(void)ctx;
 	return poll(fd, 1, ms);
 }
 
@@ -184,7 +182,6 @@ static int on_job(sd_bus_message *m, void *ctx, sd_bus_error *error)
 	const char *job, *unit, *result;
 	uint32_t id;
 
-	(void)error;
 	if (lib.sd_bus_message_read(m, "uoss", &id, &job, &unit, &result) < 0 ||
 	    strcmp(unit, s->name) != 0 || s->failed.code < 0)
 		return 0;
@@ -201,7 +198,6 @@ static int on_answer(sd_bus_message *m, void *ctx, sd_bus_error *error)
 	const sd_bus_error *e = lib.sd_bus_message_get_error(m);
 	struct scope *s = ctx;
 
-	(void)error;
 	/* sd-bus says so itself, for the manager. */
 	if (e && strcmp(e->name, "org.freedesktop.DBus.Error.NoReply") == 0)
 		err_set(&s->failed, -ECONNRESET, "systemd has hung up");
@@ -227,7 +223,6 @@ static int on_pid(sd_bus_message *m, void *ctx, sd_bus_error *error)
 	struct scope *s = ctx;
 	uint32_t pid = 0;
 
-	(void)error;
 	if (e || lib.sd_bus_message_read(m, "u", &pid) < 0)
 		err_set(&s->failed, -EIO, "the bus of systemd does not say who we are: %s",
 			e && e->message ? e->message : "no number");
@@ -259,8 +254,6 @@ static int on_hello(sd_bus_message *m, void *ctx, sd_bus_error *error)
 	struct scope *s = ctx;
 	int r = ask_own_pid(s);
 
-	(void)m;
-	(void)error;
 	if (r < 0)
 		err_set(&s->failed, r, "the bus of systemd cannot be used: %s", strerror(-r));
 	return 0;
@@ -538,8 +531,6 @@ static int on_stopped(sd_bus_message *m, void *ctx, sd_bus_error *error)
 {
 	struct scope *s = ctx;
 
-	(void)m;
-	(void)error;
 	s->stopping = false;
 	return 0;
 }

@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/vec.h"
 #include "runner/sandbox-i.h"
 #include "runner/seccomp-code.h"
 #include "runner/seccomp-table.h"
@@ -192,18 +193,12 @@ static void add_judged(struct compiler *c, const struct seccomp_judged *all, siz
 
 static bool is_strict(const char *call)
 {
-	for (size_t i = 0; i < seccomp_n_strict; i++)
-		if (strcmp(seccomp_strict[i].call, call) == 0)
-			return true;
-	return false;
+	return VEC_HAS(it, seccomp_strict, seccomp_n_strict, strcmp(it->call, call) == 0);
 }
 
 static bool is_among(const char *call, const char *const *list, size_t n)
 {
-	for (size_t i = 0; i < n; i++)
-		if (strcmp(list[i], call) == 0)
-			return true;
-	return false;
+	return VEC_HAS(it, list, n, strcmp(*it, call) == 0);
 }
 
 /* Those that root of its own root has another answer for. */

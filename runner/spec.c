@@ -130,9 +130,8 @@ static int check_limits(const struct sandbox_limits *l, struct err *err)
 
 int sandbox_spec_check(const struct sandbox_spec *spec, struct err *err)
 {
-	int r;
+	int r = check_words("command", spec->argv, err);
 
-	r = check_words("command", spec->argv, err);
 	if (r == 0)
 		r = check_words("environment", spec->env, err);
 	if (r == 0)

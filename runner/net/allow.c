@@ -7,6 +7,7 @@
 
 #include "base/cleanup.h"
 #include "base/size.h"
+#include "base/vec.h"
 
 /* --- names ------------------------------------------------------------------------------ */
 
@@ -297,18 +298,12 @@ static bool is_other_port(uint16_t port)
 		27017, /* MongoDB */
 	};
 
-	for (size_t i = 0; i < ARRAY_LEN(ports); i++)
-		if (ports[i] == port)
-			return true;
-	return false;
+	return VEC_HAS(it, ports, ARRAY_LEN(ports), *it == port);
 }
 
 bool allow_has_name(const struct allow *a, const char *canonical)
 {
-	for (size_t i = 0; i < a->n; i++)
-		if (has_name(&a->rules[i], canonical))
-			return true;
-	return false;
+	return VEC_HAS(it, a->rules, a->n, has_name(it, canonical));
 }
 
 enum allow_answer allow_ask(const struct allow *a, const char *host, size_t len, uint16_t port,
@@ -364,10 +359,7 @@ bool allow_request(const struct allow *a, const struct allow_target *target, uin
 
 bool allow_has_addr(const struct allow *a, const struct addr *addr, uint16_t port)
 {
-	for (size_t i = 0; i < a->n; i++)
-		if (has_addr(&a->rules[i], addr) && has_port(&a->rules[i], port))
-			return true;
-	return false;
+	return VEC_HAS(it, a->rules, a->n, has_addr(it, addr) && has_port(it, port));
 }
 
 /* --- comparing -------------------------------------------------------------------------- */

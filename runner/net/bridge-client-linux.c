@@ -236,9 +236,8 @@ static int hear_head(struct client *c, struct buf *in, struct buf *out)
 	struct http_span host;
 	struct http_head head;
 	uint16_t port;
-	int r;
+	int r = http_parse_head((const char *)in->data, in->len, &head);
 
-	r = http_parse_head((const char *)in->data, in->len, &head);
 	if (r < 0)
 		return say_http(c, "400 Bad Request", "this is no request of HTTP/1");
 	if (r == 0)

@@ -113,9 +113,8 @@ static void bridge_done(struct bridge *b)
 static int bridge_open(struct bridge *b, struct err *err)
 {
 	static const struct addr loopback = { 4, { 127, 0, 0, 1 } };
-	int r;
+	int r = loop_open(&b->loop, err);
 
-	r = loop_open(&b->loop, err);
 	if (r < 0)
 		return r;
 	r = loop_watch(&b->loop, &b->asks, EPOLLIN);

@@ -95,10 +95,9 @@ static void on_datagram(struct loop_watch *w)
 	struct ask ask = { .kind = ASK_NAME };
 	socklen_t len = sizeof(next.from);
 	unsigned char bytes[DNS_MAX];
-	ssize_t n;
+	ssize_t n = recvfrom(w->fd, bytes, sizeof(bytes), MSG_DONTWAIT,
+			     (struct sockaddr *)&next.from, &len);
 
-	n = recvfrom(w->fd, bytes, sizeof(bytes), MSG_DONTWAIT, (struct sockaddr *)&next.from,
-		     &len);
 	if (n < 0 || dns_parse(bytes, (size_t)n, &next.question) < 0)
 		return;
 	ask.host_len = strlen(next.question.name);

@@ -5,6 +5,7 @@
 #include <strings.h>
 
 #include "base/attr.h"
+#include "base/vec.h"
 
 #define HEADERS_MAX 128
 
@@ -118,10 +119,7 @@ static bool is_override(struct http_span name)
 					     "x-method-override", "x-original-url",
 					     "x-rewrite-url" };
 
-	for (size_t i = 0; i < ARRAY_LEN(names); i++)
-		if (reads_as(name, names[i]))
-			return true;
-	return false;
+	return VEC_HAS(it, names, ARRAY_LEN(names), reads_as(name, *it));
 }
 
 static int take_header(struct http_span name, struct http_span value, struct http_head *head)
@@ -155,9 +153,8 @@ static int parse_lines(const char *data, size_t len, struct http_head *head)
 {
 	struct http_span line, name, value;
 	size_t at = 0;
-	int r;
+	int r = next_line(data, len, &at, &line);
 
-	r = next_line(data, len, &at, &line);
 	if (r > 0 && parse_request_line(line, head) < 0)
 		return -EBADMSG;
 	for (unsigned i = 0; r > 0; i++) {
@@ -311,11 +308,11 @@ int http_rewrite(const char *data, const struct http_head *head, struct http_spa
 	const bool rooted = path.len > 0 && path.at[0] == '/';
 	struct http_span line, name, value;
 	size_t at = 0;
-	int r;
-
-	r = buf_printf(out, "%.*s %s%.*s %.*s\r\nHost: %.*s\r\n", (int)head->method.len,
+	int r =
+	    buf_printf(out, "%.*s %s%.*s %.*s\r\nHost: %.*s\r\n", (int)head->method.len,
 		       head->method.at, rooted ? "" : "/", (int)path.len, path.at,
 		       (int)head->version.len, head->version.at, (int)authority.len, authority.at);
+
 	if (r == 0 && next_line(data, head->len, &at, &line) <= 0)
 		r = -EBADMSG;
 	while (r == 0) {

@@ -134,9 +134,8 @@ static int judge_head(struct judge *j, struct buf *in, struct buf *out)
 	struct http_span named;
 	struct http_head head;
 	struct request q = { 0 };
-	int r;
+	int r = http_parse_head((const char *)in->data, in->len, &head);
 
-	r = http_parse_head((const char *)in->data, in->len, &head);
 	if (r < 0)
 		return refuse(j, NET_RULE_HTTP, unreadable, strlen(unreadable));
 	if (r == 0)

@@ -70,9 +70,8 @@ int loop_step(struct loop *l, int ms, struct err *err)
 {
 	struct epoll_event ready[BATCH];
 	uint64_t ticks;
-	int n;
+	int n = epoll_wait(l->fd, ready, BATCH, ms);
 
-	n = epoll_wait(l->fd, ready, BATCH, ms);
 	if (n < 0)
 		return errno == EINTR ? 0 : err_sys(err, "waiting for connections");
 	for (int i = 0; i < n; i++) {

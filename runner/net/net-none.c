@@ -16,62 +16,45 @@ static int refuse(struct err *err)
 
 int proxy_socketpair(int *ret_outside, int *ret_inside, struct err *err)
 {
-	(void)ret_outside;
-	(void)ret_inside;
 	return refuse(err);
 }
 
 int proxy_open(const struct proxy_options *options, int fd, struct proxy **ret, struct err *err)
 {
-	(void)options;
-	(void)fd;
-	(void)ret;
 	return refuse(err);
 }
 
 void proxy_close(struct proxy *p)
 {
-	(void)p;
 }
 
 int proxy_fd(const struct proxy *p)
 {
-	(void)p;
 	return -1;
 }
 
 void proxy_decide(struct proxy *p, unsigned number, bool allow)
 {
-	(void)p;
-	(void)number;
-	(void)allow;
 }
 
 uint64_t proxy_sent(const struct proxy *p, bool *ret_capped)
 {
-	(void)p;
 	*ret_capped = false;
 	return 0;
 }
 
 int proxy_step(struct proxy *p, struct err *err)
 {
-	(void)p;
 	return refuse(err);
 }
 
 int bridge_main(const struct bridge_options *options, int fd, int ready_fd, struct err *err)
 {
-	(void)options;
-	(void)fd;
-	(void)ready_fd;
 	return refuse(err);
 }
 
 int tls_keys_make(const struct allow *hosts, struct tls_keys *ret, struct err *err)
 {
-	(void)hosts;
-	(void)ret;
 	return refuse(err);
 }
 
@@ -88,38 +71,28 @@ static int refuse_ports(struct err *err)
 int publish_open(struct publish_port *ports, size_t n, struct publish **ret, int *ret_inside,
 		 struct err *err)
 {
-	(void)ports;
-	(void)n;
-	(void)ret;
-	(void)ret_inside;
 	return refuse_ports(err);
 }
 
 void publish_close(struct publish *p)
 {
-	(void)p;
 }
 
 int publish_fd(const struct publish *p)
 {
-	(void)p;
 	return -1;
 }
 
 int publish_step(struct publish *p, struct err *err)
 {
-	(void)p;
 	return refuse_ports(err);
 }
 
 void publish_drain(struct publish *p)
 {
-	(void)p;
 }
 
 int publish_door(int fd, int ready_fd, struct err *err)
 {
-	(void)fd;
-	(void)ready_fd;
 	return refuse_ports(err);
 }

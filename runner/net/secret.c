@@ -6,6 +6,7 @@
 #include <strings.h>
 
 #include "base/attr.h"
+#include "base/vec.h"
 
 static bool is_for(const struct net_secret *s, const struct allow_target *target, uint16_t port)
 {
@@ -17,21 +18,16 @@ static bool is_for(const struct net_secret *s, const struct allow_target *target
 bool net_secrets_concern(const struct net_secrets *s, const struct allow_target *target,
 			 uint16_t port)
 {
-	for (size_t i = 0; s && i < s->n; i++)
-		if (is_for(&s->list[i], target, port))
-			return true;
-	return false;
+	return s && VEC_HAS(it, s->list, s->n, is_for(it, target, port));
 }
 
 bool net_secrets_permit(const struct request *request)
 {
 	static const char *const echoes[] = { "TRACE", "TRACK", "DEBUG" };
 
-	for (size_t i = 0; i < ARRAY_LEN(echoes); i++)
-		if (request->method.len == strlen(echoes[i]) &&
-		    strncasecmp(request->method.at, echoes[i], strlen(echoes[i])) == 0)
-			return false;
-	return true;
+	return !VEC_HAS(it, echoes, ARRAY_LEN(echoes),
+			request->method.len == strlen(*it) &&
+			    strncasecmp(request->method.at, *it, strlen(*it)) == 0);
 }
 
 static bool same_name(struct http_span a, struct http_span b)
@@ -50,18 +46,13 @@ static bool is_dropped(struct http_span name)
 		"if-range",        "te",         "expect",     "sec-websocket-extensions"
 	};
 
-	for (size_t i = 0; i < ARRAY_LEN(names); i++)
-		if (same_name(name, (struct http_span){ names[i], strlen(names[i]) }))
-			return true;
-	return false;
+	return VEC_HAS(it, names, ARRAY_LEN(names),
+		       same_name(name, (struct http_span){ *it, strlen(*it) }));
 }
 
 static bool is_replaced(struct http_span name, const struct net_secret *const *added, size_t n)
 {
-	for (size_t i = 0; i < n; i++)
-		if (same_name(name, added[i]->name))
-			return true;
-	return is_dropped(name);
+	return VEC_HAS(it, added, n, same_name(name, (*it)->name)) || is_dropped(name);
 }
 
 int net_secrets_add(const struct net_secrets *s, const struct allow_target *target, uint16_t port,

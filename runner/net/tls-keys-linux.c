@@ -291,7 +291,6 @@ int tls_keys_make(const struct allow *hosts, struct tls_keys *ret, struct err *e
 	r = take_all(&k, hosts->n, (size_t)n, err);
 	if (r < 0)
 		return r;
-	*ret = k;
-	k = (struct tls_keys){ 0 };
+	*ret = TAKE_STRUCT(k);
 	return 0;
 }

@@ -120,7 +120,6 @@ static int is_there(gnutls_transport_ptr_t ptr, unsigned ms)
 {
 	const struct tls_end *e = ptr;
 
-	(void)ms;
 	return e->eof || (e->in && e->in->len > e->taken);
 }
 
