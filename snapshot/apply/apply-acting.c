@@ -7,9 +7,7 @@
 
 void apply_report_done(struct apply_report *r)
 {
-	for (size_t i = 0; i < r->n; i++)
-		free(r->notes[i].path);
-	free(r->notes);
+	VEC_FREE(it, r->notes, r->n, free(it->path));
 	*r = (struct apply_report){ 0 };
 }
 

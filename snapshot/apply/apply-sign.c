@@ -64,9 +64,8 @@ static int skip_holes(struct content_reader *rd, int fd, uint64_t size, uint64_t
 {
 	uint64_t data = size;
 	off_t there;
-	int r;
+	int r = content_reader_seek_data(rd, *at, &data, err);
 
-	r = content_reader_seek_data(rd, *at, &data, err);
 	if (r < 0 && r != -ENXIO)
 		return r;
 	if (r == 0 && data == *at)

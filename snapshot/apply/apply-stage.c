@@ -182,7 +182,6 @@ static int clear_step(unsigned member, size_t i, void *ctx, struct err *err)
 {
 	int r = clear_slot(ctx, i, 'n', err);
 
-	(void)member;
 	return r < 0 ? r : clear_slot(ctx, i, 'o', err);
 }
 
@@ -207,7 +206,6 @@ static int ready_step(unsigned member, size_t i, void *ctx, struct err *err)
 {
 	int r = ready_slot(ctx, i, 'n', err);
 
-	(void)member;
 	return r < 0 ? r : ready_slot(ctx, i, 'o', err);
 }
 
@@ -218,7 +216,6 @@ static int is_foreign(const char *name, unsigned char type, void *ctx)
 	size_t step;
 	char kind;
 
-	(void)type;
 	return !slot_parse(name, &kind, &step) || step >= p->n_files ||
 	       !uses_slot(&p->files[step], kind);
 }

@@ -90,7 +90,6 @@ static int remove_slot(const char *name, unsigned char type, void *ctx)
 	size_t step;
 	char kind;
 
-	(void)type;
 	if (s->stop && s->stop(s->ctx))
 		return -ECANCELED;
 	if (slot_parse(name, &kind, &step))
@@ -105,7 +104,6 @@ static int remove_stage(const char *name, unsigned char type, void *ctx)
 	struct sweep one = *all;
 	int r;
 
-	(void)type;
 	if (!stage_is_name(name))
 		return 0;
 	fd = openat(all->dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);

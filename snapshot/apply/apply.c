@@ -165,9 +165,8 @@ static int run(struct acting *a, struct err *err)
 
 static int begin_and_run(struct acting *a, struct err *err)
 {
-	int r;
+	int r = open_top(a, err);
 
-	r = open_top(a, err);
 	if (r < 0)
 		return r == -ESTALE ? tell_conflicts(a, err) : r;
 	r = sign_check_all(a, err);

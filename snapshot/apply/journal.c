@@ -137,7 +137,6 @@ int journal_remove(struct store *s, const struct journal *j, struct err *err)
 
 static int sweep_name(const char *name, unsigned char type, void *dir)
 {
-	(void)type;
 	if (strncmp(name, FDIO_TEMP_PREFIX, strlen(FDIO_TEMP_PREFIX)) == 0)
 		unlinkat(*(int *)dir, name, 0);
 	return 0;
@@ -190,9 +189,8 @@ static int load_journal(struct store *s, int dir, const char *name, struct journ
 			struct err *err)
 {
 	CLEANUP(buf_done) struct buf bytes = BUF_INIT;
-	int r;
+	int r = fdio_read_file(dir, name, JOURNAL_MAX, &bytes, err);
 
-	r = fdio_read_file(dir, name, JOURNAL_MAX, &bytes, err);
 	r = r < 0 ? r : decode(s, bytes.data, bytes.len, j, err);
 	if (r < 0)
 		return err_wrap(err, r, "journal '%s/" JOURNAL_DIR "/%s'", store_path(s), name);

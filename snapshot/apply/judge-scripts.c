@@ -39,10 +39,7 @@ static void parts_done(struct parts *p)
 
 static struct part *part_named(const struct parts *p, const char *name)
 {
-	for (size_t i = 0; i < p->n; i++)
-		if (strcmp(p->list[i].name, name) == 0)
-			return &p->list[i];
-	return NULL;
+	return VEC_FIND(it, p->list, p->n, strcmp(it->name, name) == 0);
 }
 
 static int part_at(struct parts *p, const char *name, struct part **ret)

@@ -8,6 +8,7 @@
 #include <strings.h>
 #include <sys/stat.h>
 
+#include "base/vec.h"
 #include "cowfs/store/root.h"
 #include "cowfs/store/xattrs.h"
 
@@ -92,10 +93,8 @@ static bool is_of_repository(const char *name, size_t len)
 					     "refs",      "info",   "modules",
 					     "worktrees" };
 
-	for (size_t i = 0; i < ARRAY_LEN(names); i++)
-		if (strlen(names[i]) == len && memcmp(names[i], name, len) == 0)
-			return true;
-	return false;
+	return VEC_HAS(it, names, ARRAY_LEN(names),
+		       strlen(*it) == len && memcmp(*it, name, len) == 0);
 }
 
 /* 1 if it belongs to what git would take for a repository that has no '.git' around it. */
@@ -418,10 +417,8 @@ static bool comes_with_allowed(const struct judgement *it, const struct judge_op
 
 	if (it->status != 'A' || !S_ISDIR(s->after.mode) || (s->after.mode & (S_ISUID | S_ISGID)))
 		return false;
-	for (size_t i = 0; i < o->n_allow; i++)
-		if (strncmp(o->allow[i], s->path, len) == 0 && o->allow[i][len] == '/')
-			return true;
-	return false;
+	return VEC_HAS(one, o->allow, o->n_allow,
+		       strncmp(*one, s->path, len) == 0 && (*one)[len] == '/');
 }
 
 /*

@@ -270,7 +270,6 @@ int plan_decode(const void *data, size_t len, struct plan *ret, struct err *err)
 	/* A plan with any step has the top directory. */
 	if (r < 0 || c.short_of || c.left > 0 || n_dirs == 0 || p.dirs[0].path[0] != '\0')
 		return err_set(err, -EBADMSG, "the plan is damaged");
-	*ret = p;
-	p = (struct plan){ 0 };
+	*ret = TAKE_STRUCT(p);
 	return 0;
 }

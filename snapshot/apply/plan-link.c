@@ -147,9 +147,8 @@ static int drop_same(struct plan *p, struct err *err)
 {
 	CLEANUP(names_done) struct names before = { 0 }, after = { 0 };
 	size_t left = 0;
-	int r;
+	int r = collect(p, false, &before, err);
 
-	r = collect(p, false, &before, err);
 	if (r < 0)
 		return r;
 	r = collect(p, true, &after, err);
@@ -190,9 +189,7 @@ struct search {
 
 static void search_done(struct search *s)
 {
-	for (size_t i = 0; i < s->depth; i++)
-		tree_iter_free(s->stack[i].it);
-	free(s->stack);
+	VEC_FREE(one, s->stack, s->depth, tree_iter_free(one->it));
 	buf_done(&s->path);
 }
 
@@ -257,9 +254,8 @@ static int find_anchor(struct plan_making *m, uint64_t ino, char **ret, struct e
 {
 	CLEANUP(search_done) struct search s = { .m = m, .ino = ino };
 	struct root root;
-	int r;
+	int r = root_get(m->store, &m->plan.to, &root, err);
 
-	r = root_get(m->store, &m->plan.to, &root, err);
 	if (r < 0)
 		return r;
 	r = push(&s, &root.top.id, err);
@@ -275,9 +271,8 @@ int plan_link(struct plan_making *m, struct err *err)
 {
 	CLEANUP(names_done) struct names after = { 0 };
 	struct plan *p = &m->plan;
-	int r;
+	int r = drop_same(p, err);
 
-	r = drop_same(p, err);
 	if (r < 0)
 		return r;
 	r = collect(p, true, &after, err);

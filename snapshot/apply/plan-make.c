@@ -139,9 +139,8 @@ static int look_up(struct plan_making *m, const char *path, struct tree_entry *r
 	struct object_id dir;
 	struct root root;
 	size_t n, i = 0;
-	int r;
+	int r = root_get(m->store, &m->plan.to, &root, err);
 
-	r = root_get(m->store, &m->plan.to, &root, err);
 	if (r < 0)
 		return r;
 	*ret = root.top;
@@ -299,9 +298,8 @@ int plan_make(struct store *s, const struct object_id *now, const struct object_
 	};
 	const struct diff_options all = { .mtimes = true, .links = true, .deep = true };
 	struct plan *p = &m.plan;
-	int r;
+	int r = plan_rules_open(&m.rules, s, wanted, err);
 
-	r = plan_rules_open(&m.rules, s, wanted, err);
 	if (r < 0)
 		return r;
 	r = diff_walk(s, now, wanted, &all, on_difference, &m, err);

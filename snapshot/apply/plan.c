@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/path.h"
+#include "base/vec.h"
 
 void plan_step_done(struct plan_step *s)
 {
@@ -15,21 +16,14 @@ void plan_step_done(struct plan_step *s)
 
 void plan_done(struct plan *p)
 {
-	for (size_t i = 0; i < p->n_dirs; i++)
-		plan_step_done(&p->dirs[i]);
-	for (size_t i = 0; i < p->n_files; i++)
-		plan_step_done(&p->files[i]);
-	free(p->dirs);
-	free(p->files);
+	VEC_FREE(it, p->dirs, p->n_dirs, plan_step_done(it));
+	VEC_FREE(it, p->files, p->n_files, plan_step_done(it));
 	*p = (struct plan){ 0 };
 }
 
 bool plan_leaves(const struct plan_options *o, const char *path)
 {
-	for (size_t i = 0; i < o->n_leave; i++)
-		if (path_is_within(path, o->leave[i]))
-			return true;
-	return false;
+	return VEC_HAS(it, o->leave, o->n_leave, path_is_within(path, *it));
 }
 
 bool plan_is_empty(const struct plan *p)
@@ -62,7 +56,6 @@ int plan_each(const struct plan *p, plan_fn fn, void *ctx)
 
 static int count_step(const struct plan_step *s, void *ctx)
 {
-	(void)s;
 	*(uint64_t *)ctx += 1;
 	return 0;
 }
