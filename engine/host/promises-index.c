@@ -196,9 +196,8 @@ static int add_dir(struct places *w, const struct place *at, struct err *err)
 {
 	CLEANUP(tree_iter_free_p) struct tree_iter *it = NULL;
 	struct tree_entry e;
-	int r;
+	int r = tree_iter_new(w->p->all->host->store, &at->tree, &it, err);
 
-	r = tree_iter_new(w->p->all->host->store, &at->tree, &it, err);
 	while (r >= 0 && (r = tree_iter_next(it, &e, err)) > 0)
 		r = add_entry(w, at->path, &e, err);
 	return r < 0 ? r : 0;
@@ -304,9 +303,8 @@ static int load_done(struct promising *p, struct err *err)
 	struct store *s = p->all->host->store;
 	struct tree_entry e;
 	struct root root;
-	int r;
+	int r = root_get(s, &p->record.root, &root, err);
 
-	r = root_get(s, &p->record.root, &root, err);
 	if (r < 0)
 		return r;
 	r = tree_iter_new(s, &root.top.id, &it, err);
@@ -381,9 +379,8 @@ static int add_promised(struct promising *p, struct err *err)
 	static const struct cache_limits limits = { .chunk_bytes = 1 << 16, .meta_bytes = 1 << 20 };
 	CLEANUP(snapshot_done) struct snapshot s = { 0 };
 	struct store *store = p->all->host->store;
-	int r;
+	int r = cache_new(store, &limits, &p->cache, err);
 
-	r = cache_new(store, &limits, &p->cache, err);
 	if (r < 0)
 		return r;
 	r = snapshot_get(store, &p->record.snapshot, &s, err);

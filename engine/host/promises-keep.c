@@ -51,9 +51,8 @@ static int read_alone(struct promising *c, struct promise *one, struct err *err)
 {
 	CLEANUP(batch_end_p) struct batch *b = NULL;
 	CLEANUP(keeper_free_p) struct keeper *k = NULL;
-	int r;
+	int r = batch_begin(c->all->host->store, &b, err);
 
-	r = batch_begin(c->all->host->store, &b, err);
 	r = r < 0 ? r : keeper_new(b, &k, err);
 	r = r < 0 ? r : promising_read_one(c, k, one, err);
 	return r < 0 ? r : promising_save(c, b, &one, 1, err);

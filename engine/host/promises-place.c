@@ -15,7 +15,6 @@
 
 int promising_is_absent(const struct promising *p, struct err *err)
 {
-	(void)p;
 	return err_set(err, -EIO,
 		       "the project is not there; its file system may not be mounted ('projects "
 		       "mv' if it has moved, 'projects forget' if it is gone for good)");

@@ -252,7 +252,6 @@ static int remove_one(const char *name, unsigned char type, void *ctx)
 {
 	const int *fd = ctx;
 
-	(void)type;
 	unlinkat(*fd, name, 0);
 	return 0;
 }
@@ -298,7 +297,6 @@ static int sweep_one(const char *name, unsigned char type, void *ctx)
 	const struct sweeping *s = ctx;
 	char hex[CATALOG_HEX_SIZE];
 
-	(void)type;
 	if (strlen(name) != sizeof(hex) - 1)
 		return 0;
 	for (const struct promising *c = s->p->first; c; c = c->after)

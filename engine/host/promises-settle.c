@@ -47,12 +47,10 @@ struct settling {
 
 static void settling_done(struct settling *s)
 {
-	for (size_t i = 0; i < s->n; i++)
-		free(s->clones[i].name);
+	VEC_FREE(at, s->clones, s->n, free(at->name));
 	for (size_t i = 0; i < s->n_pins; i++)
 		store_unpin(s->store, OBJECT_TREE, &s->pins[i]);
 	free(s->snapshots);
-	free(s->clones);
 	free(s->pins);
 	settle_free(s->settle);
 }
@@ -65,7 +63,6 @@ static int find_kept(const struct object_id *promise, struct content *ret, void 
 	const struct promising *p = ctx;
 	const struct promise *one = map_get(&p->by_id, &key);
 
-	(void)err;
 	if (!one || one->state != PROMISE_KEPT)
 		return 0;
 	*ret = one->content;
@@ -88,10 +85,7 @@ static int pin(struct settling *s, const struct object_id *root, struct err *err
 
 static bool is_noted(const struct settling *s, const struct catalog_id *id)
 {
-	for (size_t i = 0; i < s->n_snapshots; i++)
-		if (catalog_id_same(&s->snapshots[i], id))
-			return true;
-	return false;
+	return VEC_HAS(it, s->snapshots, s->n_snapshots, catalog_id_same(it, id));
 }
 
 /* A parent may have been removed; a clone's base is there as long as the clone's snapshots. */
@@ -162,9 +156,8 @@ static int settle_clone(struct settling *s, struct settled_clone *one, struct er
 	CLEANUP(clone_done) struct clone c = { 0 };
 	struct host *h = s->p->all->host;
 	struct live *live;
-	int r;
+	int r = turns_take(&h->turns, one->name, &turn, err);
 
-	r = turns_take(&h->turns, one->name, &turn, err);
 	if (r < 0)
 		return r;
 	live = live_find(h, one->name);

@@ -196,7 +196,6 @@ static int needs(const struct clone *c, void *ctx, struct err *err)
 {
 	const struct unneeded *u = ctx;
 
-	(void)err;
 	return catalog_id_same(&c->base, &u->one->snapshot) ||
 	       catalog_id_same(&c->start, &u->one->snapshot);
 }

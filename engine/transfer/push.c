@@ -116,9 +116,8 @@ static int choose_state(struct pushing *p, struct err *err)
 	CLEANUP(project_done) struct project none = { 0 };
 	struct state *state = &p->hold.states[0];
 	char id[ENGINE_ID_SIZE];
-	int r;
+	int r = engine_store(p->e, STORE_READ, &p->store, err);
 
-	r = engine_store(p->e, STORE_READ, &p->store, err);
 	if (r == -ENOENT)
 		return engine_project(p->e, &p->store, &none, err);
 	if (r == 0)
@@ -348,7 +347,6 @@ static int on_step(void *ctx, uint64_t files, struct err *err)
 {
 	struct pushing *p = ctx;
 
-	(void)err;
 	pthread_mutex_lock(&p->meter.lock);
 	p->meter.files += files;
 	pthread_mutex_unlock(&p->meter.lock);
