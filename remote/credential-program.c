@@ -7,13 +7,13 @@
 #include <ctype.h>
 #include <errno.h>
 #include <stdbool.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/buf.h"
 #include "base/cleanup.h"
 #include "base/json.h"
+#include "base/text.h"
 #include "base/wipe.h"
 #include "remote/program.h"
 
@@ -69,10 +69,9 @@ int credential_ask_program(const char *name, const char *server, struct credenti
 	if (!is_name(name))
 		return err_set(err, -EINVAL, "docker's configuration: '%s' is no name of a program",
 			       name);
-	if (asprintf(&program, "docker-credential-%s", name) < 0) {
-		program = NULL;
+	program = text_format("docker-credential-%s", name);
+	if (!program)
 		return err_nomem(err);
-	}
 	argv[0] = program;
 	r = program_run(&run, &answer);
 	if (r == -ENOENT)

@@ -10,6 +10,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/text.h"
 #include "base/wipe.h"
 #include "remote/credential.h"
 #include "remote/probe-i.h"
@@ -49,19 +50,16 @@ static int tell_lost(const struct registry *g, const struct probe *p, int r, con
 static int try_reach(struct registry *g, const struct probe *p)
 {
 	CLEANUP(http_answer_done) struct http_answer a = { 0 };
-	AUTO_FREE char *url = NULL;
-	struct http_request q = { .method = "GET", .quick = true };
+	AUTO_FREE char *url = text_format("%s/v2/", g->origin);
+	struct http_request q = { .method = "GET", .url = url, .quick = true };
 	const time_t before = time(NULL);
 	const uint64_t start = clock_us();
 	struct err why = { 0 };
 	struct tm tm = { 0 };
 	int r;
 
-	if (asprintf(&url, "%s/v2/", g->origin) < 0) {
-		url = NULL;
+	if (!url)
 		return -ENOMEM;
-	}
-	q.url = url;
 	r = http_send(g->http, &q, &a, &why);
 	if (r < 0)
 		return tell_lost(g, p, r, &why);

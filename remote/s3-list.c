@@ -8,6 +8,7 @@
 #include <time.h>
 
 #include "base/size.h"
+#include "base/text.h"
 #include "remote/s3-i.h"
 
 #define PAGES_MAX 100000 /* of a store that never comes to an end */
@@ -156,10 +157,9 @@ int s3_each(struct s3_depot *s, const char *below, s3_entry_fn fn, void *ctx, st
 	struct listing l = { .fn = fn, .ctx = ctx };
 	int r;
 
-	if (asprintf(&whole, "%s%s", s->prefix, below) < 0) {
-		whole = NULL;
+	whole = text_format("%s%s", s->prefix, below);
+	if (!whole)
 		return err_nomem(err);
-	}
 	l.whole = whole;
 	for (unsigned page = 0; page < PAGES_MAX; page++) {
 		r = read_page(s, &l, &token, err);

@@ -11,6 +11,7 @@
 #include "base/hex.h"
 #include "base/strlist.h"
 #include "base/sys.h"
+#include "base/text.h"
 #include "remote/probe-i.h"
 #include "remote/s3-i.h"
 #include "remote/url.h"
@@ -78,18 +79,15 @@ static int tell_login(struct s3_depot *s, const struct probe *p, const struct ht
 static int try_reach(struct s3_depot *s, const struct probe *p)
 {
 	CLEANUP(http_answer_done) struct http_answer a = { 0 };
-	AUTO_FREE char *url = NULL;
-	struct http_request q = { .method = "GET", .quick = true };
+	AUTO_FREE char *url = text_format("%s/?list-type=2&max-keys=1", s->base);
+	struct http_request q = { .method = "GET", .url = url, .quick = true };
 	const time_t before = time(NULL);
 	const uint64_t start = clock_us();
 	struct err why = { 0 };
 	int r;
 
-	if (asprintf(&url, "%s/?list-type=2&max-keys=1", s->base) < 0) {
-		url = NULL;
+	if (!url)
 		return -ENOMEM;
-	}
-	q.url = url;
 	r = s3_send(s, &q, NULL, NULL, &a, &why);
 	if (r < 0)
 		return tell_lost(s, p, r, &why);

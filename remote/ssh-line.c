@@ -2,7 +2,6 @@
 
 #include <errno.h>
 #include <poll.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -10,6 +9,7 @@
 #include "base/cleanup.h"
 #include "base/path.h"
 #include "base/sys.h"
+#include "base/text.h"
 
 #define PROGRAM_VARIABLE "SNAPCOW_SSH_PROGRAM"
 #define PROGRAM          "snapcow"
@@ -156,10 +156,9 @@ int ssh_line_open(struct ssh_line *l, const char *words, bool stays, struct err 
 
 	if (l->child.pid > 0)
 		return 0;
-	if (asprintf(&command, "%s %s", program && *program ? program : PROGRAM, words) < 0) {
-		command = NULL;
+	command = text_format("%s %s", program && *program ? program : PROGRAM, words);
+	if (!command)
 		return err_nomem(err);
-	}
 	r = ssh_start(&l->place, command, stays, &l->child, err);
 	if (r < 0)
 		return r;

@@ -18,6 +18,7 @@
 #include "base/path.h"
 #include "base/strlist.h"
 #include "base/sys.h"
+#include "base/text.h"
 
 #define PROGRAM_VARIABLE "SNAPCOW_SSH"
 #define TOLD_MAX         160  /* bytes of what it says, in a sentence */
@@ -89,10 +90,9 @@ int ssh_place_parse_host(const char *text, struct ssh_place *ret, struct err *er
 	AUTO_FREE char *url = NULL;
 
 	host += strncmp(host, "//", 2) == 0 ? 2 : 0;
-	if (asprintf(&url, "ssh://%s/~", host) < 0) {
-		url = NULL;
+	url = text_format("ssh://%s/~", host);
+	if (!url)
 		return err_nomem(err);
-	}
 	return strchr(host, '/') || ssh_place_parse(url, ret, NULL) < 0
 		   ? err_set(err, -EINVAL, "'%.200s' is no machine: ssh:[user@]host[:port]", text)
 		   : 0;

@@ -260,9 +260,9 @@ static int join_sides(struct batch *b, const struct gitdir_graft *g, struct side
 				      : tree_name_compare(common->at.name, common->at.name_len,
 							  own->at.name, own->at.name_len);
 		const struct tree_entry *e = order <= 0 ? &common->at : &own->at;
-		AUTO_FREE char *name = NULL;
+		AUTO_FREE char *name =
+		    text_format("%s%s%.*s", path, *path ? "/" : "", (int)e->name_len, e->name);
 
-		name = text_format("%s%s%.*s", path, *path ? "/" : "", (int)e->name_len, e->name);
 		if (!name)
 			return err_nomem(err);
 		r = add_name(b, g, to, order <= 0 ? &common->at : NULL,

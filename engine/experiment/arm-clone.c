@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "base/text.h"
 #include "base/via.h"
 #include "engine/api/service.h"
 #include "engine/experiment/experiment-i.h"
@@ -163,10 +164,9 @@ int arm_make_judge(struct work *w, struct engine_arm *arm, struct err *err)
 	arm_release(w, arm, true);
 	if (arm->judge)
 		return err_set(err, -EBUSY, "clone '%s' could not be removed", arm->judge);
-	if (asprintf(&arm->judge, "%s" JUDGE_SUFFIX, arm->clone) < 0) {
-		arm->judge = NULL;
+	arm->judge = text_format("%s" JUDGE_SUFFIX, arm->clone);
+	if (!arm->judge)
 		return err_nomem(err);
-	}
 	arm_note_daemon(w, arm);
 	r = work_save(w, NULL, err);
 	if (r < 0)

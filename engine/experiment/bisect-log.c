@@ -12,6 +12,7 @@
 #include "base/fdio.h"
 #include "base/sha256.h"
 #include "base/sys.h"
+#include "base/text.h"
 #include "engine/experiment/bisect-i.h"
 
 #define LOG_MAX  ((size_t)16 << 20)
@@ -118,10 +119,9 @@ int bisect_write_log(struct bisecting *b, const struct engine_bisect_state *s, s
 
 	if (b->log_fd < 0)
 		return 0;
-	if (asprintf(&line, "%s %s\n", words[s->verdict], s->id) < 0) {
-		line = NULL;
+	line = text_format("%s %s\n", words[s->verdict], s->id);
+	if (!line)
 		return err_nomem(err);
-	}
 	r = fdio_write(b->log_fd, line, strlen(line));
 	if (r < 0)
 		return err_set(err, r, "writing '%s': %s", b->options->log, strerror(-r));

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/text.h"
 #include "base/typo.h"
 #include "base/vec.h"
 #include "engine/experiment/experiment-i.h"
@@ -255,14 +256,10 @@ static int read_pairs(const struct file_source *src, struct yaml v, struct strli
 	void *iter = NULL;
 
 	while (yaml_next_pair(v, &iter, &name, &value)) {
-		char *pair = NULL;
-
 		if (yaml_kind(value) != YAML_TEXT)
 			return file_complain(src, name, err, "'exclude': '%.60s' is no text",
 					     yaml_text(name));
-		if (asprintf(&pair, "%s=%s", yaml_text(name), yaml_text(value)) < 0)
-			pair = NULL;
-		if (strlist_take(ret, pair) < 0)
+		if (strlist_take(ret, text_format("%s=%s", yaml_text(name), yaml_text(value))) < 0)
 			return err_nomem(err);
 	}
 	return 0;

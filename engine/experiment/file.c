@@ -12,6 +12,7 @@
 #include "base/buf.h"
 #include "base/fdio.h"
 #include "base/path.h"
+#include "base/text.h"
 #include "engine/api/profile.h"
 #include "engine/experiment/experiment-i.h"
 #include "engine/experiment/file-i.h"
@@ -66,10 +67,9 @@ static int find_file(struct engine *e, const char *name, struct origin *o, struc
 
 	if (r < 0)
 		return r;
-	if (asprintf(&file, FOLDER "/%s.yaml", name) < 0) {
-		file = NULL;
+	file = text_format(FOLDER "/%s.yaml", name);
+	if (!file)
 		return err_nomem(err);
-	}
 	r = o->project.path ? config_read_project(o->project.path, file, &o->text, err) : -ENOENT;
 	if (r < 0)
 		return r == -ENOENT ? read_user(e, file, o, err) : r;

@@ -1,10 +1,10 @@
 #include "engine/api/matrix.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "base/buf.h"
+#include "base/text.h"
 #include "base/utf8.h"
 #include "base/vec.h"
 #include "engine/experiment/experiment-i.h"
@@ -158,14 +158,9 @@ static int combine(const struct engine_matrix *m, size_t k, struct strlist *ret,
 
 	for (size_t i = m->n; i-- > 0; k /= m->axes[i].values.n)
 		values[i] = m->axes[i].values.list[k % m->axes[i].values.n];
-	for (size_t i = 0; i < m->n; i++) {
-		char *pair = NULL;
-
-		if (asprintf(&pair, "%s=%s", m->axes[i].name, values[i]) < 0)
-			pair = NULL;
-		if (strlist_take(ret, pair) < 0)
+	for (size_t i = 0; i < m->n; i++)
+		if (strlist_take(ret, text_format("%s=%s", m->axes[i].name, values[i])) < 0)
 			return err_nomem(err);
-	}
 	return 0;
 }
 

@@ -8,6 +8,7 @@
 
 #include "base/path.h"
 #include "base/sys.h"
+#include "base/text.h"
 #include "engine/experiment/experiment-i.h"
 #include "engine/experiment/file-i.h"
 #include "engine/worker/on-clone-i.h"
@@ -60,8 +61,7 @@ static int repeat_arm(struct engine_experiment *x, const struct engine_arm *of,
 		struct engine_arm *arm = &list[k];
 
 		arm->group = strdup(of->name);
-		if (asprintf(&arm->name, "%s.%llu", of->name, (unsigned long long)k + 1) < 0)
-			arm->name = NULL;
+		arm->name = text_format("%s.%llu", of->name, (unsigned long long)k + 1);
 		r = arm->group && arm->name ? arm_copy_plan(arm, of, err) : err_nomem(err);
 	}
 	return r;
@@ -203,10 +203,9 @@ static int name_clones(struct engine *e, struct engine_experiment *x, struct err
 
 		if (r < 0)
 			return r;
-		if (asprintf(&judge, "%s" JUDGE_SUFFIX, arm->clone) < 0) {
-			judge = NULL;
+		judge = text_format("%s" JUDGE_SUFFIX, arm->clone);
+		if (!judge)
 			return err_nomem(err);
-		}
 		r = check_free(e, arm->clone, err);
 		if (r < 0)
 			return r;
@@ -239,8 +238,7 @@ static int name_by_file(struct engine *e, struct engine_experiment *x, struct er
 	x->name = strdup(x->file);
 	for (unsigned i = 2; x->name && !is_free(e, x->name); i++) {
 		free(x->name);
-		if (asprintf(&x->name, "%s-%u", x->file, i) < 0)
-			x->name = NULL;
+		x->name = text_format("%s-%u", x->file, i);
 	}
 	return x->name ? check_name(x->name, err) : err_nomem(err);
 }

@@ -5,13 +5,13 @@
  */
 #include <dirent.h>
 #include <errno.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/log.h"
 #include "base/path.h"
+#include "base/text.h"
 #include "engine/host/host-i.h"
 #include "engine/wire/control-i.h"
 
@@ -56,8 +56,9 @@ static int view_new(const struct live *l, const char *run, struct live_view **re
 static int view_mount(const struct live *l, struct live_view *v, const struct mount_shift *shift,
 		      struct err *err)
 {
-	AUTO_FREE char *source = NULL;
+	AUTO_FREE char *source = text_format("snapcow:%s", l->name);
 	struct mount_options options = {
+		.source = source,
 		.path = v->path,
 		.others = true,
 		.shift = *shift,
@@ -65,11 +66,8 @@ static int view_mount(const struct live *l, struct live_view *v, const struct mo
 	};
 	int r;
 
-	if (asprintf(&source, "snapcow:%s", l->name) < 0) {
-		source = NULL;
+	if (!source)
 		return err_nomem(err);
-	}
-	options.source = source;
 	r = mount_open(l->host->mounts, l->layer, &options, &v->mount, err);
 	if (r < 0)
 		rmdir(v->path);

@@ -10,6 +10,7 @@
 #include "base/log.h"
 #include "base/path.h"
 #include "base/strlist.h"
+#include "base/text.h"
 #include "engine/host/host-i.h"
 
 #define NAMES_SHOWN 5 /* of clones in use, in a sentence */
@@ -135,9 +136,10 @@ static void remove_mount_point(const char *path)
 /* Mount it, or attach the mount it already has. */
 static int live_show(struct live *l, struct err *err)
 {
-	AUTO_FREE char *source = NULL;
+	AUTO_FREE char *source = text_format("snapcow:%s", l->name);
 	const bool private = layer_is_private(l->layer) && host_is_root();
 	struct mount_options options = {
+		.source = source,
 		.path = l->path,
 		.others = host_for_others() && !private,
 		.unchecked = private,
@@ -145,11 +147,8 @@ static int live_show(struct live *l, struct err *err)
 	};
 	int r;
 
-	if (asprintf(&source, "snapcow:%s", l->name) < 0) {
-		source = NULL;
+	if (!source)
 		return err_nomem(err);
-	}
-	options.source = source;
 	r = make_mount_point(l, err);
 	if (r < 0)
 		return r;

@@ -16,9 +16,9 @@ static void set_paths(struct json j, const char *key, const void *member)
 	json_set_bool(object, "truncated", paths->truncated);
 	for (size_t i = 0; i < paths->n; i++) {
 		const struct engine_path *p = &paths->list[i];
-		AUTO_FREE char *text = NULL;
+		AUTO_FREE char *text =
+		    text_format("%c%c%s", p->status, p->both ? '*' : ' ', p->path);
 
-		text = text_format("%c%c%s", p->status, p->both ? '*' : ' ', p->path);
 		/* Without memory there will be none for the answer either. */
 		json_add_name(list, text ? text : "");
 	}
