@@ -264,6 +264,7 @@ static int search(struct invocation *inv, int stop_fd, struct engine_bisect *ret
 static int bisect_run(struct invocation *inv, struct err *err)
 {
 	CLEANUP(engine_bisect_done) struct engine_bisect b = { 0 };
+	const struct bisect_args *args = inv->args;
 	int r;
 
 	if (inv->n_before != 2 || inv->n_words == inv->n_before) {
@@ -272,6 +273,9 @@ static int bisect_run(struct invocation *inv, struct err *err)
 			       "'bisect' needs a good state, a bad one, and a "
 			       "command behind '--'");
 	}
+	if (args->jobs < 1 || args->jobs > ENGINE_BISECT_JOBS_MAX)
+		return err_set(err, -EINVAL, "option '--jobs' takes 1 to %d",
+			       ENGINE_BISECT_JOBS_MAX);
 	/* The runs are nobody's children: whatever ends us must end them first. */
 	r = interrupt_catch((const int[]){ SIGINT, SIGTERM, SIGHUP }, 3, err);
 	if (r < 0)

@@ -211,8 +211,8 @@ static int check(const struct invocation *inv, struct err *err)
 {
 	const struct clone_args *args = inv->args;
 
-	if (args->count == 0)
-		return err_set(err, -EINVAL, "option '--count': at least one clone is made");
+	if (args->count != UNSAID && (args->count < 1 || args->count > ENGINE_CLONES_MAX))
+		return err_set(err, -EINVAL, "option '--count' takes 1 to %d", ENGINE_CLONES_MAX);
 	if (args->no_xattrs && !args->private)
 		return err_set(err, -EINVAL, "option '--no-xattrs' needs '--private'");
 	if (args->include.n > 0 && !args->root)

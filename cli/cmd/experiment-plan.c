@@ -8,6 +8,7 @@
 
 #include "base/path.h"
 #include "base/vec.h"
+#include "cli/cmd/run-words.h"
 #include "engine/api/matrix.h"
 
 const struct opt experiment_plan_opts[] = {
@@ -393,5 +394,8 @@ int experiment_plan_read(const struct invocation *inv, const char *file,
 	if (r < 0)
 		return r;
 	read_numbers(a, x);
+	/* Elsewhere they are the worker's. */
+	if (!a->on)
+		run_warn_unset(&a->pass_env);
 	return check_plan(a, x, err);
 }

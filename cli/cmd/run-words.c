@@ -1,12 +1,14 @@
 #include "cli/cmd/run-words.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/buf.h"
 #include "base/cleanup.h"
 #include "base/fdio.h"
+#include "base/log.h"
 #include "cli/show/tasks.h"
 
 /* One word of a command is at most so long on Linux (MAX_ARG_STRLEN), its NUL included. */
@@ -118,6 +120,20 @@ static int add_task(struct invocation *inv, const char *name, bool arguments, st
 	    (arguments && strlist_add(ret, "sh") < 0))
 		return err_nomem(err);
 	return 0;
+}
+
+/* --- variables -------------------------------------------------------------------------- */
+
+void run_warn_unset(const struct opt_list *pass_env)
+{
+	for (size_t i = 0; i < pass_env->n; i++) {
+		const char *name = pass_env->items[i];
+
+		/* What cannot be a name is refused later. */
+		if (*name != '\0' && !strchr(name, '=') && !getenv(name))
+			log_warn("variable '%s' is not set here and is not passed on (--pass-env)",
+				 name);
+	}
 }
 
 /* --- the whole -------------------------------------------------------------------------- */

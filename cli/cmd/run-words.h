@@ -9,3 +9,6 @@
 
 /* The words, for inv->args, which is or begins with struct run_args.  -EINVAL, -ENOENT with a sentence and hints. */
 NODISCARD int run_words(struct invocation *inv, struct strlist *ret, struct err *err);
+
+/* Warns of each variable of --pass-env that is not set: most often its name was mistyped. */
+void run_warn_unset(const struct opt_list *pass_env);

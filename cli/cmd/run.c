@@ -18,6 +18,8 @@
 #include "cli/show/runs.h"
 #include "engine/api/clone.h"
 
+#define MEM_TO_START ((uint64_t)64 << 20) /* enough for any command to start with */
+
 static const struct opt run_opts[] = {
 	RUN_OPTS,
 	OPT_FLAG(0, "no-snapshot", struct run_args, no_snapshot,
@@ -69,8 +71,9 @@ static int read_cpus(const char *text, uint64_t *ret, struct err *err)
 		return 0;
 	n = strspn(text, "0123456789.") == strlen(text) ? strtod(text, &end) : NAN;
 	if (!end || end == text || *end != '\0' || !(n == 0 || (n >= 0.001 && n <= 10000)))
-		return err_set(err, -EINVAL, "option '--cpus': '%s' is no number of processors",
-			       text);
+		return err_set(
+		    err, -EINVAL,
+		    "option '--cpus': '%s' is not a number of processors such as 2 or 0.5", text);
 	*ret = (uint64_t)(n * 1000 + 0.5);
 	return 0;
 }
@@ -274,6 +277,9 @@ static void hint(struct invocation *inv, const struct engine_run *run, int r)
 		hint_ports(inv);
 	if (r == -EPERM && inv->n_before > 0 && run->state != ENGINE_RUN_REFUSED)
 		cmd_hint(inv, "clone --from %s", inv->words[0]);
+	if (run->state == ENGINE_RUN_REFUSED && run->oom_killed && args->mem < MEM_TO_START)
+		cmd_hint_again(
+		    inv, &(struct hint_again){ .option = "mem", .value = "64M", .without = "mem" });
 	/* Else it is a path that nobody can grant. */
 	if (r == -ECANCELED && !args->path && !args->profile && args->ro.n == 0 && args->rw.n == 0)
 		cmd_hint(inv, "init .");
@@ -357,6 +363,7 @@ int run_go(struct invocation *inv, struct engine_waiting **waits, struct engine_
 	r = join_net(&args->net, &net, err);
 	if (r < 0)
 		return r;
+	run_warn_unset(&args->pass_env);
 	r = run_words(inv, &words, err);
 	if (r == 0 && names_remote(inv)) {
 		r = fetched_bring(inv, inv->words[0], NULL, &fetched, err);

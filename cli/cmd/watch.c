@@ -101,9 +101,12 @@ static int resume_rules(struct invocation *inv, struct err *err)
 
 /* --- firings ------------------------------------------------------------------------------- */
 
-static int need_rule(const struct invocation *inv, struct err *err)
+static int need_rule(struct invocation *inv, struct err *err)
 {
-	return rule_of(inv) ? 0 : err_set(err, -EINVAL, "which rule?");
+	if (rule_of(inv))
+		return 0;
+	cmd_hint(inv, "watch status");
+	return err_set(err, -EINVAL, "'watch %s' needs the name of a rule", inv->words[0]);
 }
 
 static int fire(struct invocation *inv, struct err *err)

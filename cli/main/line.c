@@ -296,6 +296,9 @@ static int parse_and_run(struct invocation *inv, int argc, char **argv, struct a
 		cmd_hint(inv, "help %s", inv->command->name);
 	} else {
 		r = run_command(inv, err);
+		/* The command refused a value; its help says which values there are. */
+		if (r == -EINVAL && inv->n_hints == 0 && strncmp(err->msg, "option", 6) == 0)
+			cmd_hint(inv, "help %s", inv->command->name);
 	}
 	opt_done(table, args);
 	return r;

@@ -199,7 +199,7 @@ int run_terms_choose(struct run_terms *t, struct engine *e, const struct engine_
 		return r;
 	t->ask_ms = said_or(o->ask_ms, t->profile.ask_ms);
 	if (t->ask_ms > ENGINE_ASK_MS_MAX)
-		return err_set(err, -EINVAL, "an answer can be waited for one hour at most");
+		return err_set(err, -EINVAL, "a question waits one hour at most (--ask-time)");
 	if (t->profile.snapshots > ENGINE_RUN_SNAPSHOTS_MAX)
 		return err_set(err, -EINVAL, "profile '%s': a run can take %d snapshots at most",
 			       t->profile.name, ENGINE_RUN_SNAPSHOTS_MAX);

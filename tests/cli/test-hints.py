@@ -74,5 +74,22 @@ def whatever_was_typed_is_in_the_hint(w: World):
         assert got[0] == ["promote", "--conflict", "markers", *typed], (typed, got)
 
 
+@test
+def a_value_that_an_option_refuses_leads_to_the_help_of_the_command(w: World):
+    w.take()
+    for args, said in ((["clone", "--count", "0"], "option '--count' takes 1 to 1000"),
+                       (["clone", "--count", "1001"], "option '--count' takes 1 to 1000"),
+                       (["run", "--cpus", "x", "true"],
+                        "'x' is not a number of processors such as 2 or 0.5"),
+                       (["run", "--net", "x", "true"], "'x' is not one of none"),
+                       (["bisect", "-j", "0", "a", "b", "--", "true"], "takes 1 to 64"),
+                       (["promote", "--conflict", "x", "try"], "'x' is not one of stop")):
+        got = hints(w, 2, *args)
+        assert got == [["help", args[0]]], (args, got)
+        w.snap(*args).fails(2, said)
+    assert hints(w, 2, "watch", "test") == [["watch", "status"]]
+    w.snap("watch", "test").fails(2, "'watch test' needs the name of a rule")
+
+
 if __name__ == "__main__":
     sys.exit(main())

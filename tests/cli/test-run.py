@@ -126,6 +126,9 @@ def the_environment_is_what_is_allowed_and_what_is_asked_for(w):
     assert got["GIVEN"] == "a b" and got["OTHER"] == "other" and got["TZ"] == "CET", got
     assert got["LC_TIME"] == "C" and got["TERM"] == "dumb" and got["HOME"] == str(w.home), got
     assert not {"MINE", "UNSET", "SNAPCOW_STORE", "ASAN_OPTIONS"} & set(got), got
+    got = w.ok("run", "--pass-env", "UNSET", "--pass-env", "OTHER", "--", "true", env=env)
+    assert got.err.count(b"'UNSET' is not set here and is not passed on") == 1, str(got)
+    assert b"OTHER" not in got.err, str(got)
     for bad in (("--env", "X"), ("--env", "=x"), ("--pass-env", "A=b"), ("--pass-env", "")):
         w.snap("run", *bad, "--", "true").fails(2, bad[0])
 
@@ -413,6 +416,8 @@ def memory_is_limited(w):
     if "memory" not in got["isolation"]["walls"]:
         raise Skip("no cgroup can be had: memory is bounded for each process only")
     assert got["oom_killed"] and got["limit"] == "memory" and got["exit_code"] == 137, got
+    w.snap("run", "--mem", "5B", "--", "true").fails(125, "memory ran out",
+                                                     "hint: snapcow run --mem 64M -- true\n")
 
 
 @live_test
