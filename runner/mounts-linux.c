@@ -129,25 +129,39 @@ static int fresh(const struct run *run, const char *guest, mode_t mode, struct e
 	return attach(tree, target, TAMED, guest, err);
 }
 
-static int hide(int root, const char *guest, int empty_dir, int empty_file, struct err *err)
+/* 1, with *ret; 0 if nothing is there, or a symlink: what it leads to is hidden by its own name, or not in the root. */
+static int find_to_hide(int root, const struct sandbox_mount *m, int *ret, struct stat *st,
+			struct err *err)
 {
-	AUTO_CLOSE int target = mount_openat2(root, guest + 1, O_PATH | O_NOFOLLOW, BENEATH);
-	AUTO_CLOSE int tree = -1;
-	struct stat st;
+	AUTO_CLOSE int target = mount_openat2(root, m->guest + 1, O_PATH | O_NOFOLLOW, BENEATH);
 
-	if (target < 0 && (errno == ENOENT || errno == ENOTDIR))
+	if (target < 0 && (errno == ENOENT || errno == ENOTDIR) && m->ino == 0)
 		return 0;
 	if (target < 0)
-		return err_sys(err, "looking for '%s' of the run to hide it", guest);
-	if (fstat(target, &st) < 0)
-		return err_sys(err, "looking at '%s' of the run", guest);
-	/* What a symlink leads to is hidden by its own name, or is not in the root at all. */
-	if (S_ISLNK(st.st_mode))
+		return err_sys(err, "looking for '%s' of the run to hide it", m->guest);
+	if (fstat(target, st) < 0)
+		return err_sys(err, "looking at '%s' of the run", m->guest);
+	if (m->ino != 0 && st->st_ino != m->ino)
+		return err_set(err, -ESTALE, "'%s' of the run, which is to be hidden, was replaced",
+			       m->guest);
+	if (S_ISLNK(st->st_mode))
 		return 0;
-	tree = mount_open_tree(S_ISDIR(st.st_mode) ? empty_dir : empty_file, "", TREE);
+	*ret = TAKE_FD(target);
+	return 1;
+}
+
+static int hide(const struct run *run, const struct sandbox_mount *m, struct err *err)
+{
+	AUTO_CLOSE int target = -1, tree = -1;
+	struct stat st;
+	int r = find_to_hide(run->root, m, &target, &st, err);
+
+	if (r <= 0)
+		return r;
+	tree = mount_open_tree(S_ISDIR(st.st_mode) ? run->empty_dir : run->empty_file, "", TREE);
 	if (tree < 0)
-		return err_sys(err, "making the mask of '%s' of the run", guest);
-	return attach(tree, target, TAMED | MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOEXEC, guest, err);
+		return err_sys(err, "making the mask of '%s' of the run", m->guest);
+	return attach(tree, target, TAMED | MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOEXEC, m->guest, err);
 }
 
 static int add_link(int root, const struct sandbox_mount *m, struct err *err)
@@ -210,7 +224,7 @@ static int add(struct run *run, size_t i, struct err *err)
 	case SANDBOX_FRESH:
 		return fresh(run, m->guest, 0777 | S_ISVTX, err);
 	case SANDBOX_HIDE:
-		return hide(run->root, m->guest, run->empty_dir, run->empty_file, err);
+		return hide(run, m, err);
 	case SANDBOX_LINK:
 		return add_link(run->root, m, err);
 	case SANDBOX_TEXT:

@@ -80,6 +80,7 @@ struct sandbox_mount {
 	bool only_over; /* TEXT: over a file that is there, through no symlink; else not at all */
 	bool writable;  /* BIND: else read-only with all below */
 	bool owned;     /* BIND: the ids on it mean inside what they mean on disk (WALL_IDMAP) */
+	uint64_t ino;   /* HIDE: the number of what must be there; 0: whatever is, or nothing */
 	bool
 	    as_is; /* BIND, `owned`: by sandbox_ids_outside(), whoever serves it has seen to that */
 };

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "base/sys.h"
 #include "cowfs/core/difference-i.h"
 #include "cowfs/core/persist-i.h"
 #include "cowfs/store/pin.h"
@@ -88,7 +89,7 @@ static struct layer *layer_new(struct layers *ls)
 	l->next_node = LAYER_ROOT;
 	l->nodes = MAP_INIT(map_hash_u64, map_equal_u64);
 	pthread_mutex_init(&l->lock, NULL);
-	pthread_cond_init(&l->calm, NULL);
+	sys_cond_init(&l->calm);
 	return l;
 }
 
@@ -208,6 +209,21 @@ void layer_leave_run(struct layer *l)
 	l->record.run = 0;
 	l->record.strict = 1; /* it is no throw-away any more */
 	node_mark(l, l->top); /* also if a persist is under way */
+}
+
+void layer_hold_names(struct layer *l)
+{
+	pthread_mutex_lock(&l->lock);
+	l->names_held++;
+	pthread_mutex_unlock(&l->lock);
+}
+
+void layer_release_names(struct layer *l)
+{
+	pthread_mutex_lock(&l->lock);
+	l->names_held--;
+	pthread_cond_broadcast(&l->calm);
+	pthread_mutex_unlock(&l->lock);
 }
 
 void layer_set_passing(struct layer *l, bool passing)

@@ -16,6 +16,7 @@ enum need_kind {
 	NEED_LISTING, /* the names of the tree `object` */
 	NEED_ROOM,    /* dirty memory below its limit */
 	NEED_CALM,    /* the end of a rollback */
+	NEED_NAMES,   /* directories that may be renamed */
 	NEED_PROMISE, /* the content that `object` promises */
 	NEED_SURETY,  /* the answer whether that will be kept, whatever happens */
 	NEED_BLOCK,   /* the bytes that it promises for the block `number` */

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
+#include "base/sys.h"
 #include "cowfs/core/halves-i.h"
 #include "cowfs/core/layer-i.h"
 #include "cowfs/core/listing-i.h"
@@ -135,6 +137,21 @@ static int get_unlocked(struct op *op, int (*fn)(struct op *op))
 	return r;
 }
 
+/* Programs that rename give up on EBUSY; whoever holds names does so for less, unless many do. */
+#define NAMES_WAIT_MS 250
+
+static int wait_for_names(struct layer *l)
+{
+	const uint64_t until = clock_ms() + NAMES_WAIT_MS;
+
+	for (uint64_t now; l->names_held > 0; sys_cond_wait_ms(&l->calm, &l->lock, until - now)) {
+		now = clock_ms();
+		if (now >= until)
+			return -EBUSY;
+	}
+	return 0;
+}
+
 static int get(struct op *op)
 {
 	struct layer *l = op->l;
@@ -155,6 +172,9 @@ static int get(struct op *op)
 	case NEED_CALM:
 		while (l->switching || l->holding)
 			pthread_cond_wait(&l->calm, &l->lock);
+		break;
+	case NEED_NAMES:
+		r = wait_for_names(l);
 		break;
 	case NEED_PROMISE:
 		pthread_mutex_unlock(&l->lock);

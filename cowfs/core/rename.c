@@ -52,6 +52,15 @@ static int check(struct op *op, const struct renaming *rn)
 	return rn->to->node ? may_replace(op, rn) : 0;
 }
 
+static int may_move(struct op *op, const struct renaming *rn)
+{
+	if (op->l->names_held == 0 ||
+	    (!node_is_dir(rn->from->node) && !(rn->to->node && node_is_dir(rn->to->node))))
+		return 0;
+	op->need = (struct need){ .kind = NEED_NAMES };
+	return -EAGAIN;
+}
+
 static void move(struct layer *l, struct node *n, struct entry *to)
 {
 	entry_set(l, to, n);
@@ -151,6 +160,8 @@ static int find_slot_and_move(struct op *op, struct renaming *rn, struct node *n
 	if (r < 0)
 		return r;
 	r = check(op, rn);
+	if (r == 0)
+		r = may_move(op, rn);
 	/* Two names of one file: POSIX wants both to stay. */
 	if (r < 0 || rn->from->node == rn->to->node)
 		return r;

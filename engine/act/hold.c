@@ -5,7 +5,9 @@
  */
 #include "engine/act/hold-i.h"
 
+#include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "cowfs/store/pin.h"
 #include "engine/act/survey-i.h"
@@ -161,6 +163,50 @@ int hold_clone(struct task *task, const char *name, struct held *ret, struct err
 	int r = turns_take(&task->host->turns, name, &turn, err);
 
 	return r < 0 ? r : hold_in_turn(task, name, ret, err);
+}
+
+struct names_held {
+	struct kept kept;
+	struct host *host;
+	struct catalog_id mounting;
+	char name[]; /* of the clone */
+};
+
+/* One that was mounted anew since is another layer, in which nothing is held. */
+static void release_names(struct kept *k)
+{
+	struct names_held *h = (struct names_held *)k;
+	CLEANUP(turn_give_p) struct turn *turn = NULL;
+	struct live *live = NULL;
+
+	if (turns_take(&h->host->turns, h->name, &turn, NULL) >= 0)
+		live = live_find(h->host, h->name);
+	if (live && memcmp(&live->mounting, &h->mounting, sizeof(h->mounting)) == 0)
+		layer_release_names(live->layer);
+	free(h);
+}
+
+int hold_names(struct task *task, const char *name, struct held *ret, struct err *err)
+{
+	const size_t size = strlen(name) + 1;
+	CLEANUP(turn_give_p) struct turn *turn = NULL;
+	struct names_held *h;
+	struct live *live;
+	int r = turns_take(&task->host->turns, name, &turn, err);
+
+	if (r < 0)
+		return r;
+	live = live_find(task->host, name);
+	if (!live)
+		return err_set(err, -EAGAIN, "clone '%s' was unmounted just now", name);
+	h = malloc(sizeof(*h) + size);
+	if (!h)
+		return err_nomem(err);
+	*h = (struct names_held){ { .release = release_names }, task->host, live->mounting };
+	memcpy(h->name, name, size);
+	layer_hold_names(live->layer);
+	keep_add(task->kept, &h->kept);
+	return hold_in_turn(task, name, ret, err);
 }
 
 static int hold_snapshot(struct task *task, const struct snapshot *s, struct held *ret,

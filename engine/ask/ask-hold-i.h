@@ -22,6 +22,13 @@ struct hold {
 void hold_done(struct hold *h);
 
 /*
+ * Hold the clone as it is now, with *ret its root, and the names of its directories in the mount, until
+ * `c` is done.  Renames of them wait, so be quick.
+ */
+NODISCARD int hold_ask_names(struct engine *e, const char *clone, struct control *c,
+			     struct object_id *ret, struct err *err);
+
+/*
  * Hold all states.  For a live state we ask cowfsd, and start it if need be.  For snapshots alone we
  * ask it only if it runs: otherwise nobody can remove them.
  */

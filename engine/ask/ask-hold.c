@@ -51,3 +51,25 @@ int hold_open(struct engine *e, struct hold *h, const struct engine_watch *watch
 		log_debug("not held: %s", why.msg);
 	return 0;
 }
+
+int hold_ask_names(struct engine *e, const char *clone, struct control *c, struct object_id *ret,
+		   struct err *err)
+{
+	CLEANUP(ask_done) struct ask a;
+	struct held held = { 0 };
+	struct json answer;
+	int r;
+
+	ask_begin(&a, e, VERB_HOLD_NAMES);
+	json_set_name(a.options, "clone", clone);
+	r = ask_keeping(&a, e, ASK_RUNNING, NULL, c, &answer, err);
+	if (r == -ESRCH)
+		return err_set(err, r, "cowfsd is gone, and with it clone '%s'", clone);
+	if (r < 0)
+		return r;
+	r = wire_get_held(answer, &held);
+	if (r < 0)
+		return err_set(err, -EPROTO, "the answer of cowfsd to '%s': no root", a.verb);
+	*ret = held.root;
+	return ask_end(&a, err);
+}

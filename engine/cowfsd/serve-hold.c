@@ -27,3 +27,20 @@ int serve_hold(struct task *task, const struct engine_watch *watch, struct json 
 	}
 	return json_end(options.doc, err);
 }
+
+int serve_hold_names(struct task *task, const struct engine_watch *watch, struct json options,
+		     struct json answer, struct err *err)
+{
+	AUTO_FREE char *clone = json_get_name(options, "clone");
+	struct held held;
+	int r = json_end(options.doc, err);
+
+	(void)watch;
+	if (r < 0)
+		return r;
+	r = hold_names(task, clone, &held, err);
+	if (r < 0)
+		return r;
+	wire_set_held(answer, &held);
+	return r;
+}

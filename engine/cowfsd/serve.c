@@ -61,6 +61,7 @@ static const struct verb {
 	{ VERB_ANSWER, serve_answer, true },
 	{ VERB_ECHO, serve_echo, true },
 	{ VERB_HOLD, serve_hold, .scope = { true, .names = { "states" } } },
+	{ VERB_HOLD_NAMES, serve_hold_names, true }, /* names are there before files are */
 	{ VERB_TAG, serve_tag, .scope = { true, .names = { "state" } } },
 	{ VERB_ALLOW, serve_allow, true },
 	{ VERB_ARTIFACT, serve_artifact },

@@ -37,7 +37,7 @@ serve_fn serve_echo;
 serve_fn serve_take, serve_tag, serve_remove_snapshot, serve_project;
 
 /* serve-hold.c */
-serve_fn serve_hold;
+serve_fn serve_hold, serve_hold_names;
 
 /* serve-image.c */
 serve_fn serve_import, serve_remove_image;

@@ -70,7 +70,8 @@ static const struct {
 	const char *wants;
 	size_t arm, all; /* 0: the whole has none */
 } limit_rows[FILE_N_LIMITS] = {
-	[FILE_MEM] = { "mem", size_parse_limit, "a size, as 512M or 2G", AT(limits.mem), AT(all_mem) },
+	[FILE_MEM] = { "mem", size_parse_limit, "a size, as 512M or 2G", AT(limits.mem),
+		       AT(all_mem) },
 	[FILE_PIDS] = { "pids", size_parse_u64, "a number of processes", AT(limits.pids), 0 },
 	[FILE_TIME] = { "time", duration_parse, "a time, as 30s, 15m or 2h", AT(limits.time_ms),
 			AT(all_time_ms) },

@@ -1,21 +1,22 @@
 #include "engine/run/run-secrets.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <stdbool.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
-#include "base/cleanup.h"
 #include "base/fdio.h"
 #include "base/path.h"
 #include "base/sys.h"
+#include "base/vec.h"
+#include "cowfs/store/root.h"
+#include "cowfs/store/tree-walk.h"
 
-#define DIRS_MAX 2000 /* directories that are looked through: each is some requests to cowfsd */
+#define DIRS_MAX 50000 /* directories that are looked through: about a second */
 #define EACH_MAX \
 	8 /* secrets in a directory; one with more is hidden as a whole, since each is a mount */
-#define ALL_MAX 150  /* of the mounts that a run can have */
 #define KEY_MAX 8192 /* so much of a file tells whether a key is in it */
 
 static const char *const secrets[] = {
@@ -94,85 +95,262 @@ static bool is_one_of(const char *name, const char *const *list, size_t n)
 	return false;
 }
 
-struct finding {
-	struct strlist *found;
-	struct strlist *dirs; /* to look through, in this order */
-	const char *above;    /* the path of the one that is looked through, */
-	int dir;              /* and itself */
-	bool all;
-};
-
-static bool has_private_key(int dir, const char *name)
+void run_secrets_found_done(struct run_secrets_found *f)
 {
-	AUTO_CLOSE int fd = openat(dir, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
-	char text[KEY_MAX];
-	ssize_t n = fd < 0 ? fd : fdio_read(fd, text, sizeof(text));
-
-	return n > 0 && memmem(text, (size_t)n, "PRIVATE KEY", 11) != NULL;
+	for (size_t i = 0; i < f->n; i++)
+		free(f->list[i].path);
+	free(f->list);
+	*f = (struct run_secrets_found){ 0 };
 }
 
-static bool is_secret(const struct finding *f, const char *name)
+/* A path from the top, which is "". */
+static char *path_in(const char *above, const char *name)
+{
+	return *above != '\0' ? path_join(above, name) : strdup(name);
+}
+
+static int add(struct run_secrets_found *f, const char *above, const char *name, uint64_t ino)
+{
+	char *path;
+
+	if (!VEC_ROOM(f->list, f->n, f->cap))
+		return -ENOMEM;
+	path = path_in(above, name);
+	if (!path)
+		return -ENOMEM;
+	f->list[f->n++] = (struct run_secret){ path, ino };
+	return 0;
+}
+
+static void cut(struct run_secrets_found *f, size_t n)
+{
+	while (f->n > n)
+		free(f->list[--f->n].path);
+}
+
+static bool has(const struct run_secrets_found *f, size_t n, uint64_t ino)
+{
+	for (size_t i = 0; i < n; i++)
+		if (f->list[i].ino == ino)
+			return true;
+	return false;
+}
+
+static int too_many(const struct run_secrets_in *in, const struct run_secrets_found *f,
+		    struct err *err)
+{
+	if (f->n <= in->max)
+		return 0;
+	return err_set(err, -E2BIG,
+		       "more than %zu files and directories look like secrets, which cannot all be "
+		       "hidden: use a profile whose 'hide' names those that matter",
+		       in->max);
+}
+
+/* --- one state -------------------------------------------------------------------------- */
+
+struct queued {
+	char *path; /* owned; "" is the top */
+	uint64_t ino;
+	struct object_id tree;
+};
+
+struct finding {
+	const struct run_secrets_in *in;
+	const struct root *root;
+	struct run_secrets_found *found;
+	struct run_secrets_found links; /* other names of files with several */
+	struct queued *dirs;            /* owned; looked through in this order */
+	size_t n, cap;
+	const struct queued *at; /* borrowed while no directory is added */
+};
+
+static void finding_done(struct finding *f)
+{
+	run_secrets_found_done(&f->links);
+	for (size_t i = 0; i < f->n; i++)
+		free(f->dirs[i].path);
+	free(f->dirs);
+}
+
+static ssize_t read_stored(const struct finding *f, const struct content *c, char *text, size_t len)
+{
+	CLEANUP(content_reader_free_p) struct content_reader *rd = NULL;
+	struct err unused = { 0 };
+	int r = content_reader_new(f->in->store, c, &rd, &unused);
+
+	return r < 0 ? r : content_reader_read(rd, 0, text, len, &unused);
+}
+
+/* What is promised is read through the mount, which has the promise kept. */
+static ssize_t read_promised(const struct finding *f, const char *name, char *text, size_t len)
+{
+	const int flags = O_RDONLY | O_NONBLOCK | O_CLOEXEC;
+	AUTO_FREE char *path = path_in(f->at->path, name);
+	AUTO_CLOSE int fd = path ? sys_open_below(f->in->dir, path, flags) : -ENOMEM;
+
+	return fd < 0 ? fd : fdio_read(fd, text, len);
+}
+
+/* What cannot be read is hidden, too. */
+static bool may_have_key(const struct finding *f, const struct tree_entry *e, const char *name)
+{
+	CLEANUP(buf_done) struct buf hold = BUF_INIT;
+	struct tree_entry file = *e;
+	struct err unused = { 0 };
+	struct content c;
+	char text[KEY_MAX];
+	ssize_t n;
+
+	if (e->form == TREE_LINK &&
+	    root_link(f->in->store, f->root, e->ino, &file, &hold, &unused) < 0)
+		return true;
+	c = tree_entry_content(&file);
+	n = c.form == CONTENT_LAZY ? read_promised(f, name, text, sizeof(text))
+				   : read_stored(f, &c, text, sizeof(text));
+	return n < 0 || memmem(text, (size_t)n, "PRIVATE KEY", 11) != NULL;
+}
+
+static bool is_secret(const struct finding *f, const struct tree_entry *e, const char *name)
 {
 	if (is_one_of(name, secrets, ARRAY_LEN(secrets)))
 		return !is_one_of(name, harmless, ARRAY_LEN(harmless));
-	return is_like(name, "*.pem") && has_private_key(f->dir, name);
+	return S_ISREG(e->mode) && is_like(name, "*.pem") && may_have_key(f, e, name);
 }
 
-static int look_at(const char *name, unsigned char type, void *ctx)
+static int queue(struct finding *f, const struct tree_entry *e, const char *name)
 {
-	struct finding *f = ctx;
+	const size_t at = (size_t)(f->at - f->dirs);
+	char *path;
 
-	if (is_secret(f, name))
-		return strlist_take(f->found, path_join(f->above, name));
-	if ((type != DT_DIR && type != DT_UNKNOWN) || is_one_of(name, skipped, ARRAY_LEN(skipped)))
+	if (is_one_of(name, skipped, ARRAY_LEN(skipped)))
 		return 0;
-	f->all &= f->dirs->n < DIRS_MAX;
-	return f->dirs->n < DIRS_MAX ? strlist_take(f->dirs, path_join(f->above, name)) : 0;
-}
-
-static void cut(struct strlist *l, size_t n)
-{
-	while (l->n > n) {
-		free(l->list[--l->n]);
-		l->list[l->n] = NULL;
+	if (f->n == DIRS_MAX) {
+		f->found->all = false;
+		return 0;
 	}
+	path = path_in(f->at->path, name);
+	if (!path || !VEC_ROOM(f->dirs, f->n, f->cap)) {
+		free(path);
+		return -ENOMEM;
+	}
+	f->at = &f->dirs[at];
+	f->dirs[f->n++] = (struct queued){ .path = path, .ino = e->ino, .tree = e->id };
+	return 0;
 }
 
-/* One that was closed, removed or replaced by a link meanwhile has nothing to show. */
-static int look_through(struct finding *f, int top, const char *path)
+static int look_at(struct finding *f, const struct tree_entry *e)
 {
-	AUTO_CLOSE int dir = openat(top, path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	const size_t found = f->found->n, dirs = f->dirs->n;
-	int r;
+	char name[TREE_NAME_LEN_MAX + 1];
 
-	if (dir < 0)
-		return 0;
-	f->above = path;
-	f->dir = dir;
-	r = sys_each_name(dir, look_at, f);
-	if (r < 0 || f->found->n - found <= EACH_MAX || strcmp(path, ".") == 0)
+	memcpy(name, e->name, e->name_len);
+	name[e->name_len] = '\0';
+	if (is_secret(f, e, name))
+		return add(f->found, f->at->path, name, e->ino);
+	if (e->form == TREE_LINK)
+		return add(&f->links, f->at->path, name, e->ino);
+	return e->form == TREE_DIR ? queue(f, e, name) : 0;
+}
+
+static int look_through(struct finding *f, size_t which, struct err *err)
+{
+	CLEANUP(tree_iter_free_p) struct tree_iter *it = NULL;
+	const size_t found = f->found->n, queued = f->n;
+	struct tree_entry e;
+	int r = tree_iter_new(f->in->store, &f->dirs[which].tree, &it, err);
+
+	f->at = &f->dirs[which];
+	while (r >= 0 && (r = tree_iter_next(it, &e, err)) > 0)
+		r = look_at(f, &e) < 0 ? err_nomem(err) : 0;
+	if (r < 0 || f->found->n - found <= EACH_MAX || which == 0)
 		return r;
 	cut(f->found, found);
-	cut(f->dirs, dirs);
-	return strlist_add(f->found, path);
+	while (f->n > queued)
+		free(f->dirs[--f->n].path);
+	f->at = &f->dirs[which];
+	return add(f->found, "", f->at->path, f->at->ino) < 0 ? err_nomem(err) : 0;
 }
 
-int run_secrets_find(int dir, struct strlist *ret, bool *ret_all, struct err *err)
+/* Files with several names, one of which is a secret's. */
+static int add_links(struct finding *f, struct err *err)
 {
-	CLEANUP(strlist_done) struct strlist dirs = { 0 };
-	struct finding f = { .found = ret, .dirs = &dirs, .all = true };
-	int r = strlist_add(&dirs, ".");
+	const size_t n = f->found->n;
 
-	for (size_t i = 0; i < dirs.n && r >= 0 && ret->n <= ALL_MAX; i++)
-		r = look_through(&f, dir, dirs.list[i]);
-	if (r < 0)
-		return err_set(err, r, "looking for secrets in the clone");
-	if (ret->n > ALL_MAX)
-		return err_set(
-		    err, -E2BIG,
-		    "more than %d files and directories look like secrets, which cannot all be "
-		    "hidden: use a profile whose 'hide' names those that matter",
-		    ALL_MAX);
-	*ret_all = f.all;
+	for (size_t i = 0; i < f->links.n; i++) {
+		const struct run_secret *l = &f->links.list[i];
+
+		if (has(f->found, n, l->ino) && add(f->found, "", l->path, l->ino) < 0)
+			return err_nomem(err);
+	}
 	return 0;
+}
+
+static int find_in(const struct run_secrets_in *in, const struct root *root,
+		   struct run_secrets_found *ret, struct err *err)
+{
+	CLEANUP(finding_done) struct finding f = { .in = in, .root = root, .found = ret };
+	int r = 0;
+
+	ret->all = true;
+	f.dirs = calloc(1, sizeof(*f.dirs));
+	if (!f.dirs || !(f.dirs[0].path = strdup("")))
+		return err_nomem(err);
+	f.dirs[0].tree = root->top.id;
+	f.n = f.cap = 1;
+	for (size_t i = 0; i < f.n && r >= 0; i++) {
+		r = look_through(&f, i, err);
+		r = r < 0 ? r : too_many(in, ret, err);
+	}
+	return r < 0 ? r : add_links(&f, err);
+}
+
+/* --- what was moved --------------------------------------------------------------------- */
+
+struct moving {
+	struct run_secrets_found *missing, *found;
+};
+
+/* Everywhere, also in the directories of packages. */
+static int look_for(const struct tree_entry *e, const char *path, unsigned depth, void *ctx,
+		    struct err *err)
+{
+	struct moving *m = ctx;
+
+	(void)depth;
+	if (has(m->found, m->found->n, e->ino))
+		return TREE_WALK_PAST;
+	if (!has(m->missing, m->missing->n, e->ino))
+		return 0;
+	return add(m->found, "", path, e->ino) < 0 ? err_nomem(err) : TREE_WALK_PAST;
+}
+
+static int find_moved(const struct run_secrets_in *in, const struct root *root,
+		      struct run_secrets_found *ret, struct err *err)
+{
+	CLEANUP(run_secrets_found_done) struct run_secrets_found before = { 0 };
+	const struct run_secrets_in then = { in->store, in->before, NULL, in->dir, SIZE_MAX };
+	struct moving m = { &before, ret };
+	struct root was;
+	size_t missing = 0;
+	int r = root_get(in->store, in->before, &was, err);
+
+	r = r < 0 ? r : find_in(&then, &was, &before, err);
+	if (r < 0)
+		return r;
+	for (size_t i = 0; i < before.n; i++)
+		missing += !has(ret, ret->n, before.list[i].ino);
+	return missing == 0 ? 0 : tree_walk(in->store, &root->top.id, "", look_for, &m, err);
+}
+
+int run_secrets_find(const struct run_secrets_in *in, struct run_secrets_found *ret,
+		     struct err *err)
+{
+	struct root root;
+	int r = root_get(in->store, in->root, &root, err);
+
+	r = r < 0 ? r : find_in(in, &root, ret, err);
+	if (r >= 0 && in->before && !object_id_equal(in->before, in->root))
+		r = find_moved(in, &root, ret, err);
+	r = r < 0 ? r : too_many(in, ret, err);
+	return r < 0 ? err_wrap(err, r, "looking for secrets in the clone") : 0;
 }

@@ -9,13 +9,23 @@
 #include "base/path.h"
 #include "base/sys.h"
 #include "base/text.h"
+#include "engine/ask/ask-hold-i.h"
 #include "engine/run/run-cover.h"
 #include "engine/run/run-git.h"
 #include "engine/run/run-root.h"
 #include "engine/run/run-secrets.h"
+#include "engine/wire/control-i.h"
+
+#define SECRETS_MAX 150 /* of the mounts that a run can have */
+
+void run_view_began(struct run_view *v)
+{
+	control_done(&v->names);
+}
 
 void run_view_release(struct run_view *v)
 {
+	control_done(&v->names);
 	cleanup_close(&v->clone_fd);
 	cleanup_close(&v->shown_fd);
 }
@@ -279,21 +289,74 @@ static int hide_store(const struct place *at, struct err *err)
 	return add_hidden(at, store, err);
 }
 
+/* The state that the clone began with; false if it has no other than the present one. */
+static bool find_start(struct store *s, const char *name, struct object_id *ret)
+{
+	CLEANUP(clone_done) struct clone clone = { 0 };
+	CLEANUP(snapshot_done) struct snapshot start = { 0 };
+	char id[CATALOG_HEX_SIZE];
+	struct err none = { 0 };
+
+	if (clone_find(s, name, &clone, &none) < 0)
+		return false;
+	catalog_id_hex(clone_start(&clone), id);
+	if (snapshot_find(s, id, &start, &none) < 0)
+		return false;
+	*ret = start.root;
+	return true;
+}
+
+/* Directories stay where they are until the run has begun, so what is found by a path is hidden by it. */
+static int find_secrets(const struct place *at, size_t max, struct run_secrets_found *ret,
+			struct err *err)
+{
+	struct run_secrets_in in = { .dir = at->view->clone_fd, .max = max };
+	struct object_id now, start;
+	int r = engine_store(at->engine, STORE_READ, &in.store, err);
+
+	if (r < 0)
+		return r;
+	r = hold_ask_names(at->engine, at->stage->clone, &at->view->names, &now, err);
+	if (r < 0)
+		return r;
+	in.root = &now;
+	if (find_start(in.store, at->stage->clone, &start))
+		in.before = &start;
+	r = run_secrets_find(&in, ret, err);
+	if (r >= 0 && !ret->all)
+		engine_warn(at->engine, "the clone has so many directories that the deepest ones "
+					"were not looked through for secrets; hide those by name");
+	return r;
+}
+
+/* Something else is shown there, or nothing. */
+static bool is_covered(const struct layout *l, size_t clone, const char *guest)
+{
+	for (size_t i = clone + 1; i < l->n; i++)
+		if (path_is_below(guest, l->mounts[i].guest))
+			return true;
+	return false;
+}
+
 /* The usual places of credentials.  An untrusted run needs none of them. */
 static int hide_secrets(const struct place *at, struct err *err)
 {
-	CLEANUP(strlist_done) struct strlist found = { 0 };
-	bool all;
-	int r = run_secrets_find(at->view->clone_fd, &found, &all, err);
+	CLEANUP(run_secrets_found_done) struct run_secrets_found found = { 0 };
+	const struct layout *l = at->view->layout;
+	size_t clone = 0;
+	int r = find_secrets(at, SECRETS_MAX, &found, err);
 
+	while (clone < l->n && strcmp(l->mounts[clone].guest, at->stage->project) != 0)
+		clone++;
 	for (size_t i = 0; i < found.n && r >= 0; i++) {
-		AUTO_FREE char *path = path_join(at->stage->project, found.list[i]);
+		AUTO_FREE char *path = path_join(at->stage->project, found.list[i].path);
+		struct sandbox_mount m = { .kind = SANDBOX_HIDE, .guest = path };
 
-		r = path ? add_hidden(at, path, err) : err_nomem(err);
+		if (!path)
+			return err_nomem(err);
+		m.ino = is_covered(l, clone, path) ? 0 : found.list[i].ino;
+		r = add(at, &m, err);
 	}
-	if (r >= 0 && !all)
-		engine_warn(at->engine, "the project has so many directories that the deepest ones "
-					"were not looked through for secrets; hide those by name");
 	return r;
 }
 

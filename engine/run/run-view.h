@@ -7,6 +7,7 @@
 #include "engine/api/run.h"
 #include "engine/find/engine-i.h"
 #include "engine/run/run-net.h"
+#include "engine/wire/control-i.h"
 #include "engine/wire/wire-i.h"
 #include "runner/layout.h"
 
@@ -16,11 +17,15 @@ struct run_view {
 	char *cwd;             /* inside */
 	int clone_fd;          /* open during the run, so that the clone is in use */
 	int shown_fd;          /* of the run's own mount of the clone, or -1 */
+	struct control names;  /* open while directories of the clone must stay where they are */
 };
 
-#define RUN_VIEW_INIT ((struct run_view){ .clone_fd = -1, .shown_fd = -1 })
+#define RUN_VIEW_INIT ((struct run_view){ .clone_fd = -1, .shown_fd = -1, .names = CONTROL_INIT })
 
 void run_view_done(struct run_view *v);
+
+/* All is mounted: directories may be renamed again. */
+void run_view_began(struct run_view *v);
 
 /* The run is over: release the clone. */
 void run_view_release(struct run_view *v);

@@ -263,6 +263,7 @@ static void begin_time(void *ctx)
 	struct running *r = ctx;
 	const uint64_t time = r->plan.terms.limits.time_ms;
 
+	run_view_began(&r->plan.view);
 	r->output.deadline_ms = time > 0 ? engine_clock_ms() + time : 0;
 	run_publish_began(&r->plan.publish);
 	if (r->options->began)

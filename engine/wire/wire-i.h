@@ -23,6 +23,7 @@
 #define VERB_ECHO            "echo"
 #define VERB_GC              "gc"
 #define VERB_HOLD            "hold"
+#define VERB_HOLD_NAMES      "hold-names"
 #define VERB_IMPORT          "import"
 #define VERB_LIST            "list"
 #define VERB_MERGE           "merge"

@@ -11,7 +11,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "live"))
 
 import livetest  # noqa: E402  (found through the line above)
 from livetest import live_test  # noqa: E402
-from runtest import clone, clones, run, sh  # noqa: E402
+from runtest import clone, clones, line_of, run, sh, start  # noqa: E402
 from snaptest import Skip, leak_checks  # noqa: E402
 
 GIB = 1 << 30
@@ -109,6 +109,55 @@ def strict_refuses_more_calls_and_hides_secrets(w):
     got = sh(w, "mv apps other; mv tls keys; cat other/web/.env.production.local keys/a.pem; rm -rf other keys; true",
              "--profile", "strict", *MISSING)
     assert "secret" not in got["stdout"] and "EC PRIVATE" not in got["stdout"], got
+
+
+RENAMES = """
+import os, itertools
+print('ready', flush=True)
+at = 'conf'
+for i in itertools.count():
+    to = f'd{i % 1000}' if i % 3 else f'deep/d{i % 1000}'
+    try: os.rename(at, to)
+    except OSError: continue
+    at = to
+"""
+SEARCHES = """
+import os, time
+end = time.monotonic() + 0.3
+while time.monotonic() < end:
+    for top in ('.', 'deep', 'node_modules'):
+        for name in os.listdir(top):
+            for path in (f'{top}/{name}/.env', f'{top}/{name}/other'):
+                try: print(open(path).read())
+                except OSError: pass
+"""
+
+
+@live_test
+def a_run_that_renames_meanwhile_shows_no_secret(w):
+    python = ("/usr/bin/python3", "-I", "-c")
+    for folder in "conf", "deep", "node_modules":
+        (w.project / folder).mkdir()
+    (w.project / "conf" / ".env").write_text("TOKEN=secret")
+    os.link(w.project / "conf" / ".env", w.project / "conf" / "other")
+    w.ok("clone", "-n", "c")
+    assert "secret" in run(w, "c", "--", *python, SEARCHES)["stdout"], "the control"
+    attacker = start(w, "c", "--profile", "strict", *MISSING, "--time", "10m", "--", *python, RENAMES)
+    try:
+        assert line_of(attacker) == b"ready\n"
+        for _ in range(12):
+            got = run(w, "c", "--profile", "strict", *MISSING, "--", *python, SEARCHES)
+            assert "secret" not in got["stdout"], got
+        assert attacker.poll() is None
+    finally:
+        attacker.terminate()
+        attacker.communicate(timeout=60)
+    # Nor what a run hid in the directory of a package before, under its own name or another.
+    sh(w, "mv d* deep/d* node_modules/x 2>/dev/null; mkdir node_modules/y; mv node_modules/x/.env node_modules/y/other",
+       "c", status=None)
+    assert "secret" in run(w, "c", "--", *python, SEARCHES)["stdout"], "the control"
+    got = run(w, "c", "--profile", "strict", *MISSING, "--", *python, SEARCHES)
+    assert "secret" not in got["stdout"], got
 
 
 @live_test

@@ -200,6 +200,25 @@ TEST(a_change_while_another_is_persisted_is_not_lost)
 	stock_check_clean(v.store);
 }
 
+TEST(a_directory_is_not_moved_while_its_name_is_held)
+{
+	CLEANUP(live_close) struct live v = { 0 };
+
+	live_open(&v, "held");
+	live_mkdir(&v, "d");
+	live_mkdir(&v, "e");
+	live_put(&v, "f", "");
+	layer_hold_names(v.l);
+	layer_hold_names(v.l);
+	layer_release_names(v.l);
+	CHECK_EQ(live_try_rename(&v, "d", "x", 0), -EBUSY);
+	CHECK_EQ(live_try_rename(&v, "d", "e/d", 0), -EBUSY);
+	CHECK_EQ(live_try_rename(&v, "f", "e", LAYER_RENAME_EXCHANGE), -EBUSY);
+	CHECK_EQ(live_try_rename(&v, "f", "d/g", 0), 0);
+	layer_release_names(v.l);
+	CHECK_EQ(live_try_rename(&v, "d", "x", 0), 0);
+}
+
 TEST(a_rename_does_what_posix_says)
 {
 	CLEANUP(live_close) struct live v = { 0 };
