@@ -119,6 +119,7 @@ static void print_git(const struct engine_clones *c)
 /* The path alone goes where `cd "$(snap clone)"` finds it. */
 static void print_human(const struct invocation *inv, const struct engine_clones *c)
 {
+	const struct clone_args *args = inv->args;
 	char time[DURATION_TEXT_MAX];
 
 	for (size_t i = 0; i < c->n; i++)
@@ -132,6 +133,9 @@ static void print_human(const struct invocation *inv, const struct engine_clones
 	fprintf(stderr, " of snapshot %.*s, in %s\n", OUT_SHORT_ID, c->list[0].base,
 		duration_format(c->elapsed_ms, time));
 	print_git(c);
+	if (!args->lazy && !args->root && inv->n_words == 0)
+		clones_print_reading(stderr, c->list[0].name,
+				     engine_capturing_left(&c->list[0].capturing), "\n");
 }
 
 static void warn(const struct engine_clones *c)
@@ -264,6 +268,7 @@ static int clone_run(struct invocation *inv, struct err *err)
 		.no_xattrs = args->no_xattrs,
 		.skip_unreadable = args->skip_unreadable,
 		.lazy = args->lazy,
+		.eager = args->wait,
 		.part = args->path,
 		.watch = progress_watch(inv->progress),
 	};
@@ -306,8 +311,10 @@ const struct command cmd_clone = {
 	.preset = clone_preset,
 	.details =
 	    "Writing in a clone changes nothing else. `Here` is the clone that holds the current\n"
-	    "directory, else the project. A clone of REMOTE/NAME is ready once the names have arrived;\n"
-	    "the files follow while you work. With --wait, snap fetches everything first.\n",
+	    "directory, else the project. If there is much to read (capture.eager in config.yaml,\n"
+	    "256M), the files that can be held are read while you work, as with --lazy. A clone of\n"
+	    "REMOTE/NAME is ready once the names have arrived; the files follow. With --wait, all\n"
+	    "files are there first.\n",
 	.words = "[REMOTE/NAME [CLONE]]",
 	.max_words = 2,
 	.examples =

@@ -16,7 +16,7 @@ struct run_args {
 	    allow_missing, artifact, label;
 	const char *as;
 	char as_ids[ENGINE_AS_SIZE]; /* the same, as numbers */
-	bool tty, no_snapshot, keep, rm, detach, ask, root, lazy, insecure, signed_only;
+	bool tty, no_snapshot, keep, rm, detach, ask, root, lazy, wait, insecure, signed_only;
 };
 
 /* Of a struct that is, or begins with, struct run_args. */
@@ -69,6 +69,8 @@ struct run_args {
 		     "run without WALL if this machine lacks it: landlock, memory, pids, cpu"),    \
 	    OPT_FLAG(0, "lazy", struct run_args, lazy,                                             \
 		     "begin before the project's files are read"),                                 \
+	    OPT_FLAG(0, "wait", struct run_args, wait,                                             \
+		     "begin when all of them are, however many there are to be read"),             \
 	    OPT_STR(0, "path", "DIR", struct run_args, path,                                       \
 		    "only this directory of the project"),                                         \
 	    OPT_FLAG(0, "keep", struct run_args, keep, "keep the clone that is made for it"),      \

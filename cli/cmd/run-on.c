@@ -32,6 +32,7 @@ static int check(const struct run_args *a, struct err *err)
 		{ "root", a->root },
 		{ "as", a->as != NULL },
 		{ "lazy", a->lazy },
+		{ "wait", a->wait },
 		{ "path", a->path != NULL },
 		{ "tty", a->tty },
 		{ "allow-missing", a->allow_missing.n > 0 },

@@ -145,6 +145,11 @@ static int check(struct invocation *inv, struct err *err)
 		return err_set(
 		    err, -EINVAL,
 		    "option '--lazy' is for the clone that is made for a run: name no clone");
+	if (args->wait && (args->root || named))
+		return err_set(err, -EINVAL,
+			       "option '--wait' is for the clone that is made of the project for a "
+			       "run: %s",
+			       args->root ? "leave '--root' out" : "name no clone");
 	if (args->path && (args->root || inv->n_before > 0))
 		return err_set(err, -EINVAL,
 			       "option '--path' is for the clone that is made of the project for a "
@@ -165,13 +170,17 @@ static void end_progress(void *ctx)
 }
 
 /* Before the first word of the run, and where no data goes. */
-static void tell_published(const struct engine_run *run, void *ctx)
+static void tell_beginning(const struct engine_run *run, void *ctx)
 {
 	const struct invocation *inv = ctx;
 	const struct run_args *args = inv->args;
+	const char *end = args->tty ? "\r\n" : "\n";
 
-	if (!inv->quiet)
-		runs_print_published(stderr, run, args->tty ? "\r\n" : "\n");
+	if (inv->quiet)
+		return;
+	if (!args->lazy && !args->root)
+		clones_print_reading(stderr, args->keep ? run->clone : NULL, run->unread, end);
+	runs_print_published(stderr, run, end);
 }
 
 static struct engine_run_limits limits_of(const struct run_args *args)
@@ -217,6 +226,7 @@ static int read_options(const struct invocation *inv, struct engine_run_options 
 		.artifacts = cmd_values(&args->artifact),
 		.no_snapshot = args->no_snapshot,
 		.lazy = args->lazy,
+		.eager = args->wait,
 		.part = args->path,
 		.keep = args->keep,
 		.strict = strict,
@@ -229,7 +239,7 @@ static int read_options(const struct invocation *inv, struct engine_run_options 
 		.watch = progress_watch(inv->progress),
 		.begins = end_progress,
 		.begins_ctx = inv->progress,
-		.began = tell_published,
+		.began = tell_beginning,
 		.began_ctx = (void *)(uintptr_t)inv,
 		.ask_ms = args->ask_time != ENGINE_UNSAID ? args->ask_time
 			  : args->ask                     ? ENGINE_ASK_MS
@@ -411,7 +421,7 @@ static int tell_detached(const struct invocation *inv, const struct engine_run *
 	if (inv->json)
 		return print_json(inv, run, err);
 	fprintf(inv->out, "%s\n", run->id);
-	tell_published(run, (void *)(uintptr_t)inv);
+	tell_beginning(run, (void *)(uintptr_t)inv);
 	for (size_t i = 0; !inv->quiet && i < ARRAY_LEN(next); i++) {
 		AUTO_FREE char *line = cmd_line(inv, next[i], (const char *[]){ run->id, NULL });
 

@@ -55,6 +55,19 @@ void clones_print_maker(FILE *out, const struct engine_clone *c)
 	}
 }
 
+void clones_print_reading(FILE *out, const char *clone, uint64_t bytes, const char *end)
+{
+	char size[SIZE_TEXT_MAX];
+
+	if (bytes == 0)
+		return;
+	fprintf(out, "reading %s in the background; 'status%s", size_format(bytes, size),
+		clone ? " " : "");
+	if (clone)
+		out_name(out, clone);
+	fprintf(out, "' shows how far%s", end);
+}
+
 void clones_print_changes(FILE *out, const struct engine_clone *c)
 {
 	const struct {

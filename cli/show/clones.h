@@ -21,6 +21,9 @@ void clones_print_maker(FILE *out, const struct engine_clone *c);
 /* "3 added, 1 deleted", "nothing", or that it is not known. */
 void clones_print_changes(FILE *out, const struct engine_clone *c);
 
+/* So many bytes are read in the background; `clone` or, if it is NULL, the project says how far that is.  0: nothing. */
+void clones_print_reading(FILE *out, const char *clone, uint64_t bytes, const char *end);
+
 /* "in 2h", "never", "now, once nobody uses it". */
 #define CLONES_EXPIRY_MAX 64
 char *clones_expiry(const struct engine_clone *c, char text[CLONES_EXPIRY_MAX]);

@@ -6,6 +6,8 @@
  */
 #pragma once
 
+#include <stdatomic.h>
+
 #include "cowfs/store/batch.h"
 #include "cowfs/store/ref-row-i.h"
 #include "cowfs/store/store-i.h"
@@ -38,7 +40,7 @@ struct batch {
 	struct buf pinned; /* struct object_id: trees */
 	bool committed;
 	bool expects_new; /* puts do not look into the databases */
-	bool expects_passing_trees;
+	atomic_bool expects_passing_trees;
 };
 
 /* The batch holds it no longer.  lock held. */

@@ -60,7 +60,7 @@ void batch_expect_new(struct batch *b);
 
 /*
  * Trees that are put from now on are new, and replaced soon: they are neither looked for in the store
- * nor compressed, which costs more than writing them.  Before the first put.
+ * nor compressed, which costs more than writing them.  From any thread.
  */
 void batch_expect_passing_trees(struct batch *b);
 

@@ -33,6 +33,7 @@ static int base_now(struct task *task, const char *clone, const struct engine_cl
 		.clone = clone,
 		.skip_unreadable = of->skip_unreadable,
 		.lazy = of->lazy,
+		.unasked = !of->eager,
 		.part = of->part,
 		.owner = made->n > 0 ? made->list[0].name : NULL,
 		.watch = of->watch,
@@ -590,7 +591,8 @@ int clone_announce(struct task *task, const struct engine_clone_options *options
 
 	if (r < 0)
 		return r;
-	warm_clone_follow(task->host->warm_clone, &m.start, 0, options->expect);
+	if (!promises_open(task->host->promises, &m.start.project))
+		warm_clone_follow(task->host->warm_clone, &m.start, 0, options->expect);
 	catalog_id_hex(&m.start.id, ret->snapshot);
 	return 0;
 }

@@ -424,6 +424,6 @@ int receive_lazily(struct task *task, const struct engine_receive_options *optio
 		promises_give_up(p, &walk);
 		return r;
 	}
-	promises_begin(p, &walk, &record, NULL);
+	promises_begin(p, &walk, &record, NULL, false);
 	return unneeded_await_clone(task, &record.snapshot, err);
 }

@@ -387,6 +387,7 @@ static int stage_new(struct task *task, const struct stage_options *o, struct st
 		.name = o->keep || o->wait ? NULL : name,
 		.from = o->root ? taken.snapshot.id : o->from,
 		.lazy = o->lazy,
+		.eager = o->eager,
 		.part = o->part,
 		.via = o->via ? o->via : made_for,
 		.ttl_ms = o->ttl_ms,
@@ -415,6 +416,7 @@ static int stage_new(struct task *task, const struct stage_options *o, struct st
 	ret->clone = TAKE_PTR(c->name);
 	ret->path = TAKE_PTR(c->path);
 	ret->project = TAKE_PTR(c->project);
+	ret->unread = engine_capturing_left(&c->capturing);
 	s->made = true;
 	s->remove = !o->keep;
 	s->waits = o->wait;

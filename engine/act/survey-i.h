@@ -27,7 +27,10 @@ struct survey_options {
 	const struct strlist *only; /* names in the top directory; NULL: all */
 	const char *part;           /* as capture.h has it, and the next as well */
 	const struct sys_place *place;
-	const struct catalog_id *lazy;     /* promise files in its name; NULL: read them */
+	const struct catalog_id *lazy;        /* promise files in its name; NULL: read them */
+	const struct ration_options *unasked; /* as capture.h has it */
+	/* Of a capture that is under way, as it will be used instead of those that were written; or NULL. */
+	const struct signatures *lent;
 	const struct engine_list *include; /* mounts below `/` that belong to it; NULL: none */
 	struct strlist *left_out;          /* gets what is no part of `/`; NULL: not wanted */
 	bool machine; /* of a landing: `/` itself may change, as root asked for named paths of it */

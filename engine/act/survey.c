@@ -25,7 +25,8 @@
 
 /* What the last capture left. */
 struct known {
-	struct signatures *signatures; /* owned; NULL: read everything */
+	const struct signatures *use;  /* NULL: read everything */
+	struct signatures *signatures; /* owned; NULL: they are lent */
 	struct stat file;              /* of the signatures' file */
 };
 
@@ -71,19 +72,24 @@ static int pin(struct batch *b, const struct project *p, const struct object_id 
 	return r == 0 ? err_set(err, -ESTALE, "no snapshot has their root any more") : r;
 }
 
-static struct known find_known(struct task *task, const struct project *p, struct batch *b)
+static struct known find_known(struct task *task, const struct project *p, struct batch *b,
+			       const struct signatures *lent)
 {
-	struct known known = { 0 };
+	struct known known = { .use = lent };
 	struct err err = { 0 };
-	int r;
+	int r = 0;
 
 	if (catalog_id_is_zero(&p->id))
 		return known;
-	r = signing_read(task->host, &p->id, &known.file, &known.signatures, &err);
-	r = r < 0 ? r : pin(b, p, &known.signatures->root, &err);
+	if (!lent)
+		r = signing_read(task->host, &p->id, &known.file, &known.signatures, &err);
+	if (!lent)
+		known.use = known.signatures;
+	r = r < 0 ? r : pin(b, p, &known.use->root, &err);
 	if (r >= 0)
 		return known;
 	log_debug("'%s': all of it is read, without signatures: %s", p->path, err.msg);
+	known.use = NULL;
 	signatures_free(TAKE_PTR(known.signatures));
 	return known;
 }
@@ -177,15 +183,15 @@ int survey_capture(struct task *task, const struct project *p, struct batch *b,
 {
 	const struct strlist *only = options->only;
 	CLEANUP(known_done) struct known known =
-	    only ? (struct known){ 0 } : find_known(task, p, b);
-	const struct signatures *s = known.signatures;
+	    only ? (struct known){ 0 } : find_known(task, p, b, options->lent);
+	const struct signatures *s = known.use;
 	CLEANUP(strlist_done) struct strlist exclude = { 0 };
 	CLEANUP(teller_done) struct teller teller = {
 		.watch = options->watch,
 		.total = s && !options->part ? s->names : 0,
 		.path = p->path,
 		.store = task->host->dir,
-		.uncounted = options->lazy || options->part,
+		.uncounted = (options->lazy && !options->unasked) || options->part,
 	};
 	struct capture_options o = {
 		.only = only ? (const char *const *)only->list : NULL,
@@ -195,6 +201,7 @@ int survey_capture(struct task *task, const struct project *p, struct batch *b,
 		.place = options->place,
 		.skip_unreadable = options->skip_unreadable,
 		.lazy = options->lazy,
+		.unasked = options->unasked,
 		.lease = promises_lease,
 		.hold = promises_hold,
 		.hold_ctx = task->host->promises,
@@ -214,7 +221,8 @@ int survey_capture(struct task *task, const struct project *p, struct batch *b,
 	r = capture_directory(b, p->path, &o, ret, err);
 	if (r < 0)
 		return r;
-	if (options->part)
+	/* Those that were lent name promises, so what was made of them may not stay either. */
+	if (options->part || options->lent)
 		signatures_free(TAKE_PTR(ret->signatures));
 	/* The old signatures are still the best there are. */
 	if (!ret->signatures)

@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/statvfs.h>
 
 #include "base/path.h"
 #include "cowfs/store/root.h"
@@ -14,10 +15,13 @@
 #include "engine/act/events-i.h"
 #include "engine/act/survey-i.h"
 #include "engine/act/taking-i.h"
+#include "engine/find/config-i.h"
 #include "engine/find/moved-i.h"
 #include "engine/find/outer-i.h"
 #include "engine/find/part-i.h"
 #include "engine/host/promises-i.h"
+
+#define PROMISED_PART 2 /* unasked, at most this fraction of the room is promised */
 
 static char all_else[] = SNAPSHOT_LACKS_MORE; /* snapshot.lacks of a part */
 
@@ -193,7 +197,7 @@ static int put(struct taking *t, struct batch *b, struct err *err)
 /* A capture that its clones alone need is lazy without having been asked to be. */
 static void warn_if_refused(const struct taking *t)
 {
-	if (t->captured.promised.refused && !t->options->passing)
+	if (t->captured.promised.refused && t->options->lazy && !t->options->passing)
 		engine_warn(
 		    &t->task->engine,
 		    "'%s' is on a file system that may change unseen, so --lazy has no effect: "
@@ -201,12 +205,49 @@ static void warn_if_refused(const struct taking *t)
 		    t->project.path);
 }
 
+/* What the store may still take. */
+static uint64_t room(struct store *s)
+{
+	const uint64_t left = store_limit_left(s);
+	struct statvfs fs;
+	uint64_t disk;
+
+	if (statvfs(store_path(s), &fs) < 0)
+		return 0;
+	disk = (uint64_t)fs.f_bavail * fs.f_frsize;
+	return disk < left ? disk : left;
+}
+
+/* Files are promised from now on, if nobody objects.  By any thread of the capture. */
+static bool begin_walk(void *ctx)
+{
+	struct taking *t = ctx;
+	struct err ignored = { 0 };
+
+	t->walk = (struct promises_walk){ .project = t->project.id, .path = t->project.path };
+	t->walking = promises_may_begin(t->task->host->promises, &t->walk);
+	if (!t->walking)
+		return false;
+	/* The cache that shows what is walked over is there first; a clone says if it cannot be. */
+	IGNORE_RESULT(host_serve(t->task->host, &ignored), "it is only a cache");
+	promises_linger("SNAPCOW_WALK_PAUSE");
+	return true;
+}
+
 static int capture(struct taking *t, struct batch *b, struct err *err)
 {
+	const struct ration_options unasked = {
+		.spare = t->task->host->eager,
+		.most = room(t->store) / PROMISED_PART,
+		.may_begin = begin_walk,
+		.ctx = t,
+	};
 	const struct survey_options options = {
 		.skip_unreadable = t->options->skip_unreadable,
 		.part = t->part,
 		.lazy = catalog_id_is_zero(&t->lazy.id) ? NULL : &t->lazy.id,
+		.unasked = t->options->lazy ? NULL : &unasked,
+		.lent = t->lent,
 		.include = &t->options->include,
 		.left_out = &t->left_out,
 		.watch = t->options->watch,
@@ -291,26 +332,55 @@ static int capture_and_put(struct taking *t, struct batch *b, struct err *err)
 	return r >= 0 && !t->is_same ? batch_commit(b, BATCH_DURABLE, err) : r;
 }
 
+/* May it promise files although nobody asked for that?  One capture of a project is enough. */
+static bool may_be_lazy(const struct taking *t)
+{
+	struct promises *p = t->task->host->promises;
+
+	return t->options->unasked && t->task->host->eager != CONFIG_EAGER_ALL &&
+	       promises_have_room(p) && !promises_open(p, &t->project.id);
+}
+
 /* Without reading files, if that is wanted and nobody objects. */
 static int capture_and_commit(struct taking *t, struct batch *b, struct err *err)
 {
 	struct promises *p = t->task->host->promises;
-	struct promises_walk walk = { .project = t->project.id, .path = t->project.path };
-	const bool lazy = t->options->lazy && !t->options->git && promises_may_begin(p, &walk);
-	int r = lazy ? catalog_id_new(&t->lazy.id, err) : 0;
+	int r = 0;
 
-	if (lazy) {
-		struct err ignored = { 0 };
-
-		/* The cache that shows what is walked over is there first; a clone says if it cannot be. */
-		IGNORE_RESULT(host_serve(t->task->host, &ignored), "it is only a cache");
-		promises_linger("SNAPCOW_WALK_PAUSE");
-	}
+	if (t->options->git)
+		return capture_and_put(t, b, err);
+	if (t->options->lazy ? begin_walk(t) : may_be_lazy(t))
+		r = catalog_id_new(&t->lazy.id, err);
 	r = r < 0 ? r : capture_and_put(t, b, err);
-	if (lazy && r >= 0 && is_lazy(t))
-		promises_begin(p, &walk, &t->lazy, TAKE_PTR(t->captured.signatures));
-	else if (lazy)
-		promises_give_up(p, &walk);
+	if (t->walking && r >= 0 && is_lazy(t))
+		promises_begin(p, &t->walk, &t->lazy, TAKE_PTR(t->captured.signatures),
+			       !t->options->lazy);
+	else if (t->walking)
+		promises_give_up(p, &t->walk);
+	return r;
+}
+
+/*
+ * What the capture of the project that is under way has seen is not read once more: what did not change since
+ * is promised by that.
+ */
+static int capture_beside(struct taking *t, struct batch *b, struct err *err)
+{
+	struct promises *p = t->task->host->promises;
+	int r;
+
+	if (!t->options->unasked || t->options->lazy || t->part)
+		return capture_and_commit(t, b, err);
+	promises_stay(p);
+	t->lent = promises_lend(p, &t->project.id);
+	if (!t->lent) {
+		promises_go(p);
+		return capture_and_commit(t, b, err);
+	}
+	r = capture_and_put(t, b, err);
+	if (r >= 0 && !t->is_same)
+		promises_inherit(p, &t->project.id, &t->snapshot.id);
+	promises_go(p);
 	return r;
 }
 
@@ -356,7 +426,7 @@ static int take_project(struct taking *t, struct err *err)
 	r = batch_begin(t->store, &b, err);
 	if (r < 0)
 		return r;
-	r = capture_and_commit(t, b, err);
+	r = capture_beside(t, b, err);
 	if (r < 0)
 		return r;
 	/* Those of promises are written when these are kept. */
@@ -435,7 +505,8 @@ static int take_clone_now(struct taking *t, bool settled, struct err *err)
 		t->is_same = true;
 		return 0;
 	}
-	if (!settled && !t->options->lazy && promises_open(h->promises, &t->clone.project))
+	if (!settled && !t->options->lazy && !t->options->unasked &&
+	    promises_open(h->promises, &t->clone.project))
 		return 1;
 	if (!live)
 		return take_stored(t, err);
@@ -503,7 +574,7 @@ int take_snapshot(struct task *task, const struct engine_take_options *options, 
 		return r;
 	taken_compare(&t, &taken);
 	/* A clone prepares the next one of the same state itself. */
-	if (!options->clone && !options->part && !t.reuse && !is_lazy(&t))
+	if (!options->clone && !options->part && !t.reuse && !is_lazy(&t) && !t.lent)
 		warm_clone_renew(task->host->warm_clone, &t.snapshot);
 	if (!t.is_same && !options->git && !t.owner)
 		event_taken(task, &taken);

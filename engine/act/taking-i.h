@@ -6,6 +6,7 @@
 #include "base/strlist.h"
 #include "engine/act/acts-i.h"
 #include "engine/act/survey-i.h"
+#include "engine/host/promises-i.h"
 
 /* A snapshot being taken. */
 struct taking {
@@ -25,7 +26,11 @@ struct taking {
 	struct strlist left_out;  /* directories that are no part of the machine's root */
 	bool is_new;              /* the project */
 	struct lazy lazy;         /* its id zero: nothing is promised */
-	bool is_same;             /* the parent has the same state and is used instead */
+	struct promises_walk walk;
+	bool walking; /* promises_may_begin() has `walk` */
+	const struct signatures
+	    *lent;    /* of the capture of the project that is under way, or NULL */
+	bool is_same; /* the parent has the same state and is used instead */
 };
 
 /* --- taken.c ------------------------------------------------------------------------------- */

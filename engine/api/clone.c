@@ -11,6 +11,11 @@ void engine_paths_done(struct engine_paths *p)
 	*p = (struct engine_paths){ 0 };
 }
 
+uint64_t engine_capturing_left(const struct engine_capturing *c)
+{
+	return c->open && c->bytes > c->done_bytes ? c->bytes - c->done_bytes : 0;
+}
+
 unsigned engine_captured_percent(const struct engine_capturing *c)
 {
 	if (!c->open || c->files == 0)

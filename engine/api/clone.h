@@ -52,6 +52,7 @@ struct engine_capturing {
 	bool remote;               /* a remote has them */
 };
 
+uint64_t engine_capturing_left(const struct engine_capturing *c);   /* bytes to be read */
 unsigned engine_captured_percent(const struct engine_capturing *c); /* 100 only at the end */
 
 struct engine_clone {
@@ -123,6 +124,7 @@ struct engine_clone_options {
 	bool carry;
 	bool skip_unreadable; /* of the project: leave out what cannot be read */
 	bool lazy;            /* of the project: files may be read later */
+	bool eager;           /* they may not, however many there are to be read */
 	const char *part;     /* of the project: this directory alone; NULL: all of it */
 	struct engine_watch watch;
 };

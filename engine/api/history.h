@@ -33,6 +33,7 @@ struct engine_take_options {
 	const char *meta;     /* labels (meta.h); NULL: none */
 	bool skip_unreadable; /* of a project: leave out what cannot be read, and tell it */
 	bool lazy;            /* files may be read later (docs/design/lazy.md) */
+	bool unasked;         /* the same, but only if there is much to be read; in cowfsd alone */
 	/* Nobody asked for it.  The newest serves if it shows the same, in the same session and turn. */
 	bool automatic;
 	bool

@@ -78,6 +78,7 @@ struct engine_run_options {
 	struct engine_list artifacts;     /* paths from the top of the project, saved after it */
 	bool no_snapshot;                 /* of a named clone */
 	bool lazy;                        /* the clone that is made: files may be read later */
+	bool eager;                       /* the same: they may not, however many there are */
 	const char *part;                 /* the same: of this directory alone; NULL: of all */
 	bool keep;                        /* the clone that is made */
 	bool strict;                      /* fsync in the clone that is made waits for the disk */
@@ -183,6 +184,7 @@ struct engine_run {
 	char project_id[ENGINE_ID_SIZE]; /* "": a record of an earlier version */
 	bool made;                       /* the clone, for this run */
 	bool removed;                    /* the clone, by the end of it */
+	uint64_t unread; /* bytes of it that were still to be read at the start; of no record */
 	char before[ENGINE_ID_SIZE];
 	struct strlist argv;
 	struct strlist env; /* names */

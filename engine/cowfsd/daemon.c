@@ -275,6 +275,7 @@ static int obey_config(struct daemon *d, struct err *err)
 	int r;
 
 	d->config_at = config_changed_at(d);
+	config.eager = CONFIG_EAGER;
 	r = d->config ? config_read(d->config, &config, err) : 0;
 	if (r < 0)
 		return r;
@@ -283,6 +284,7 @@ static int obey_config(struct daemon *d, struct err *err)
 						      ? size_format(config.store_limit, limit)
 						      : "what the disk has");
 	store_set_limit(d->host->store, config.store_limit);
+	d->host->eager = config.eager;
 	/* Clones that met the old limit may try again. */
 	live_removed(d->host, 0);
 	return 0;

@@ -18,6 +18,7 @@ struct scope_rule {
 	bool writes;     /* in the project's directory, where captures of others may hold files */
 	/* Members that are a state or a list of states. */
 	const char *names[SCOPE_NAMES_MAX];
+	bool beside; /* as struct promises_scope has it */
 };
 
 /*

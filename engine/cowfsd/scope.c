@@ -114,7 +114,7 @@ static int find(struct task *task, const struct scope_rule *rule, struct json op
 	struct scoping g = { .task = task, .rule = rule, .scope = ret };
 	int r;
 
-	*ret = (struct promises_scope){ .all = !rule->by_project };
+	*ret = (struct promises_scope){ .all = !rule->by_project, .beside = rule->beside };
 	if (ret->all)
 		return 0;
 	r = add_here(&g, err);

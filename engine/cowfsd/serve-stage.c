@@ -10,13 +10,14 @@
 static DEFINE_FIELDS_DONE(stage_options_done, struct stage_options, wire_stage_options)
 
 /*
- * A lazy one is there before all files are read.  So is a clone with a name, but without a snapshot of it
- * nobody could tell later what it was before the run.
+ * A new clone may be there before all files are read, and uses what a capture that is under way has seen; for one
+ * that lends nothing it waits, unless the clone is to be lazy.  So may one with a name be there, but without a snapshot
+ * of it nobody could tell later what it was before the run.
  */
 static int begin(struct task *task, const struct stage_options *o, struct json options,
 		 struct stage *ret, struct err *err)
 {
-	const struct scope_rule rule = { .by_project = !o->root, .names = { "clone", "from" } };
+	const struct scope_rule rule = { true, .names = { "clone", "from" }, .beside = !o->clone };
 	int r;
 
 	if (o->clone ? !o->no_snapshot : o->lazy)
@@ -24,8 +25,12 @@ static int begin(struct task *task, const struct stage_options *o, struct json o
 	r = scope_enter(task, &rule, false, options, &o->watch, err);
 	if (r < 0)
 		return r;
+	/* Else it could not be lazy itself. */
+	if (!o->clone)
+		promises_leave(task->host->promises);
 	r = stage_begin(task, o, ret, err);
-	promises_leave(task->host->promises);
+	if (o->clone)
+		promises_leave(task->host->promises);
 	return r;
 }
 

@@ -16,6 +16,9 @@
 #define CONFIG_LIMIT_MIN \
 	((uint64_t)32 << 20) /* below it not even a small project can be captured */
 
+#define CONFIG_EAGER_ALL UINT64_MAX
+#define CONFIG_EAGER     ((uint64_t)256 << 20) /* unless the file says otherwise */
+
 struct config {
 	uint64_t store_limit;  /* bytes that a store's files may take; 0: what the disk has */
 	struct strlist checks; /* that every promotion of an agent must pass */
@@ -25,6 +28,7 @@ struct config {
 	char *otlp;                  /* owned; the collector that spans are sent to, or NULL */
 	struct strlist otlp_headers; /* "Name: value", for that collector */
 	uint64_t steps;              /* of agents, that a project keeps; 0: not said */
+	uint64_t eager; /* bytes that a new clone may wait for; CONFIG_EAGER_ALL: for all of them */
 };
 
 void config_done(struct config *c);

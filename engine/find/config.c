@@ -34,6 +34,18 @@ static int read_limit(struct reading *rd, struct yaml key, struct yaml value)
 	return 0;
 }
 
+static int read_eager(struct reading *rd, struct yaml key, struct yaml value)
+{
+	const char *text = yaml_kind(value) == YAML_TEXT ? yaml_text(value) : "";
+
+	if (strcmp(text, "all") == 0)
+		rd->config.eager = CONFIG_EAGER_ALL;
+	else if (size_parse(text, &rd->config.eager) < 0)
+		return yaml_error(key, rd->name, rd->err,
+				  "'eager' expects a size, as 256M, or 'all'");
+	return 0;
+}
+
 static int read_checks(struct reading *rd, struct yaml key, struct yaml list)
 {
 	struct yaml item;
@@ -201,6 +213,7 @@ static const struct section {
 	} keys[3];
 } sections[] = {
 	{ "store", NULL, "limit: 20G", { { "limit", read_limit } } },
+	{ "capture", NULL, "eager: 256M", { { "eager", read_eager } } },
 	{ "promote", NULL, "checks: [make test]", { { "checks", read_checks } } },
 	{ "tasks", read_tasks },
 	{ "agents", NULL, "steps: 1000", { { "steps", read_steps } } },
@@ -280,12 +293,12 @@ int config_read(const char *path, struct config *ret, struct err *err)
 {
 	CLEANUP(yaml_done) struct yaml_doc doc = { 0 };
 	CLEANUP(buf_done) struct buf text = BUF_INIT;
-	struct reading rd = { .name = path, .err = err };
+	struct reading rd = { .name = path, .err = err, .config.eager = CONFIG_EAGER };
 	struct yaml top;
 	int r = fdio_read_file(AT_FDCWD, path, YAML_MAX, &text, err);
 
 	if (r == -ENOENT || r == -ENOTDIR) {
-		*ret = (struct config){ 0 };
+		*ret = rd.config;
 		return 0;
 	}
 	if (r < 0)

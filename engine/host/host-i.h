@@ -49,6 +49,7 @@ struct host {
 	struct questions questions; /* of runs */
 	pthread_rwlock_t snapshots; /* keeps their records from being removed (forget-i.h) */
 	_Atomic bool unswept;       /* apply_sweep() may find something */
+	_Atomic uint64_t eager;     /* as in struct config */
 
 	pthread_mutex_t lock;  /* guards what follows; no other lock is taken while it is held */
 	struct map live;       /* struct live by name */

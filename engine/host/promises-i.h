@@ -73,9 +73,12 @@ NODISCARD int promises_lease(void *ctx, int fd, struct lease_trial *ret);
 NODISCARD bool promises_hold(void *ctx, const struct object_id *promise, int fd, uint64_t size,
 			     const struct lease_trial *t);
 
-/* The batch was committed.  Takes the signatures, for the next capture; NULL: there are none. */
+/*
+ * The batch was committed.  Takes the signatures, for the next capture; NULL: there are none.  `held`: whatever was
+ * promised is.
+ */
 void promises_begin(struct promises *p, struct promises_walk *w, const struct lazy *record,
-		    struct signatures *signatures);
+		    struct signatures *signatures, bool held);
 void promises_give_up(struct promises *p, struct promises_walk *w);
 
 /*
@@ -119,6 +122,7 @@ struct promises_scope {
 	const char *here; /* borrowed, or NULL */
 	size_t around; /* how long the directory of the project is that is here now; 0: none is */
 	bool despite;  /* but for one that cannot go on: for what removes things */
+	bool beside;   /* but for one that lends what it has seen (promises_lend()) */
 };
 
 /*
@@ -137,6 +141,15 @@ void promises_leave(struct promises *p);
  */
 void promises_stay(struct promises *p);
 void promises_go(struct promises *p);
+
+/*
+ * What the walk of the capture of this project that is under way has seen, with its promises, for another walk; NULL:
+ * there is none of which all files were held.  Between promises_stay() and promises_go(), before which the caller says
+ * what came of it.
+ */
+const struct signatures *promises_lend(struct promises *p, const struct catalog_id *project);
+void promises_inherit(struct promises *p, const struct catalog_id *project,
+		      const struct catalog_id *snapshot);
 
 /* Is a capture of this project, or (NULL) of any, under way? */
 bool promises_open(struct promises *p, const struct catalog_id *project);

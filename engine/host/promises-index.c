@@ -73,6 +73,7 @@ void promising_free(struct promising *p)
 	promising_close_remote(p);
 	pthread_mutex_destroy(&p->saving);
 	signatures_free(p->signatures);
+	free(p->heirs);
 	free(p->dir);
 	free(p);
 }

@@ -88,14 +88,21 @@ static bool is_noted(const struct settling *s, const struct catalog_id *id)
 	return VEC_HAS(it, s->snapshots, s->n_snapshots, catalog_id_same(it, id));
 }
 
+/* The project's, and since the capture began: perhaps what was not read then stands in it (promises_lend()). */
+static bool may_inherit(const struct lazy *record, const struct snapshot *one)
+{
+	return !one->clone && one->created >= record->created &&
+	       catalog_id_same(&one->project, &record->project);
+}
+
 /* A parent may have been removed; a clone's base is there as long as the clone's snapshots. */
 static bool comes_from(const struct settling *s, const struct snapshot *one)
 {
 	const struct catalog_id *origin = &s->p->record.snapshot;
 
-	return catalog_id_same(&one->id, origin) || catalog_id_same(&one->parent, origin) ||
-	       catalog_id_same(&one->base, origin) || is_noted(s, &one->parent) ||
-	       is_noted(s, &one->base);
+	return may_inherit(&s->p->record, one) || catalog_id_same(&one->id, origin) ||
+	       catalog_id_same(&one->parent, origin) || catalog_id_same(&one->base, origin) ||
+	       is_noted(s, &one->parent) || is_noted(s, &one->base);
 }
 
 static int note_snapshot(const struct snapshot *one, void *ctx, struct err *err)
@@ -312,6 +319,36 @@ void promises_go(struct promises *p)
 	pthread_mutex_unlock(&p->lock);
 }
 
+/* lock held */
+static struct promising *find_lender(const struct promises *p, const struct catalog_id *project)
+{
+	for (struct promising *c = p->first; c; c = c->after)
+		if (promising_lends(c) && catalog_id_same(&c->record.project, project))
+			return c;
+	return NULL;
+}
+
+const struct signatures *promises_lend(struct promises *p, const struct catalog_id *project)
+{
+	const struct promising *c;
+	LOCKED(&p->lock);
+
+	c = find_lender(p, project);
+	return c ? c->signatures : NULL;
+}
+
+/* Without it nobody is told how far it is; its promises are kept all the same. */
+void promises_inherit(struct promises *p, const struct catalog_id *project,
+		      const struct catalog_id *snapshot)
+{
+	struct promising *c;
+	LOCKED(&p->lock);
+
+	c = find_lender(p, project);
+	if (c && VEC_ROOM(c->heirs, c->n_heirs, c->cap_heirs))
+		c->heirs[c->n_heirs++] = *snapshot;
+}
+
 /* Wait until nobody makes clones, and have them wait. */
 static void set_settling(struct promises *p, bool settling)
 {
@@ -321,6 +358,13 @@ static void set_settling(struct promises *p, bool settling)
 	p->settling = settling;
 	pthread_cond_broadcast(&p->changed);
 	pthread_mutex_unlock(&p->lock);
+}
+
+static void set_settled(struct promising *p)
+{
+	pthread_mutex_lock(&p->all->lock);
+	p->settled = true;
+	pthread_mutex_unlock(&p->all->lock);
 }
 
 int promising_settle(struct promising *p, struct err *err)
@@ -337,6 +381,8 @@ int promising_settle(struct promising *p, struct err *err)
 		pthread_rwlock_wrlock(&h->snapshots);
 		r = end_locked(&s, err);
 		pthread_rwlock_unlock(&h->snapshots);
+		if (r > 0)
+			set_settled(p);
 		set_settling(p->all, false);
 	}
 	if (r > 0)

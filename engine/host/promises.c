@@ -149,7 +149,7 @@ static void start_without(struct promising *c)
 }
 
 static int start(struct promises *p, const struct lazy *record, struct signatures *signatures,
-		 bool recovered, struct err *err)
+		 bool recovered, bool held, struct err *err)
 {
 	struct promising *c = calloc(1, sizeof(*c));
 
@@ -161,6 +161,7 @@ static int start(struct promises *p, const struct lazy *record, struct signature
 	c->record = *record;
 	c->signatures = signatures;
 	c->recovered = recovered;
+	c->held = held;
 	c->top = -1;
 	c->group_max = promising_group_max();
 	c->n_readers = promising_readers(record->remote != 0);
@@ -207,13 +208,13 @@ static int recover_one(const struct lazy *l, void *ctx, struct err *err)
 	int r;
 
 	if (!l->ended)
-		return start(u->p, l, NULL, true, err);
+		return start(u->p, l, NULL, true, false, err);
 	u->one = l;
 	r = snapshot_get(u->p->host->store, &l->snapshot, &s, err);
 	if (r == -ENOENT)
 		r = clone_each(u->p->host->store, needs, u, err) == 0 ? -ENOENT : 0;
 	if (r != -ENOENT)
-		return r < 0 ? r : start(u->p, l, NULL, true, err);
+		return r < 0 ? r : start(u->p, l, NULL, true, false, err);
 	if (!VEC_ROOM(u->list, u->n, u->cap))
 		return err_nomem(err);
 	u->list[u->n++] = l->id;
@@ -277,13 +278,13 @@ void promises_give_up(struct promises *p, struct promises_walk *w)
 }
 
 void promises_begin(struct promises *p, struct promises_walk *w, const struct lazy *record,
-		    struct signatures *signatures)
+		    struct signatures *signatures, bool held)
 {
 	struct err err = { 0 };
 
 	reap(p);
 	/* The record stays, so the next cowfsd goes on. */
-	if (start(p, record, signatures, false, &err) < 0)
+	if (start(p, record, signatures, false, held, &err) < 0)
 		log_error("%s; 'snap stop' and the next command capture the rest", err.msg);
 	promises_give_up(p, w);
 }
@@ -343,7 +344,8 @@ static bool has(const struct promises_scope *s, const struct catalog_id *project
 /* Is it under way, and of one of these projects? */
 static bool is_in(const struct promising *c, const struct promises_scope *s)
 {
-	return promising_is_open(c) && has(s, &c->record.project);
+	return promising_is_open(c) && has(s, &c->record.project) &&
+	       !(s->beside && promising_lends(c));
 }
 
 /* May what it walks over be of one of these projects, or become the one that is meant? */
@@ -496,7 +498,7 @@ void promises_news(struct promises *p, const struct catalog_id *snapshot,
 	*ret = (struct engine_capturing){ 0 };
 	pthread_mutex_lock(&p->lock);
 	for (const struct promising *c = p->first; c; c = c->after)
-		if (catalog_id_same(&c->record.snapshot, snapshot))
+		if (promising_is_of(c, snapshot))
 			*ret = promising_news(c);
 	pthread_mutex_unlock(&p->lock);
 }
@@ -544,7 +546,7 @@ int promises_lost(struct promises *p, const struct catalog_id *snapshot, struct 
 
 	pthread_mutex_lock(&p->lock);
 	for (const struct promising *c = p->first; c && r >= 0 && ret->n == 0; c = c->after)
-		if (c->lost > 0 && catalog_id_same(&c->record.snapshot, snapshot))
+		if (c->lost > 0 && promising_is_of(c, snapshot))
 			r = add_lost(c, ret, err);
 	pthread_mutex_unlock(&p->lock);
 	if (r >= 0 && ret->n > 0)

@@ -73,6 +73,8 @@ struct promising {
 	size_t next;              /* of the list, to be read */
 	struct promise **hurried; /* owned; to be read before all others (promises-hurry.c) */
 	size_t n_hurried, cap_hurried;
+	struct catalog_id *heirs; /* owned; other snapshots that name its promises */
+	size_t n_heirs, cap_heirs;
 	struct promise **wanted; /* owned; of a remote one: somebody waits for them */
 	size_t n_wanted, cap_wanted;
 	bool wants_due, large_due; /* look for those, or for large files, that are here by now */
@@ -82,6 +84,8 @@ struct promising {
 	unsigned told;                   /* percent, when that was last said (promises-tell.c) */
 	uint64_t told_ms;                /* engine_clock_ms() then; 0: never */
 	bool indexed;
+	bool settled; /* nothing names its promises any more, so its signatures are of no use */
+	bool held;    /* all its promises were, when it began */
 	bool ended;
 	bool halted;           /* whoever has read some of it waits before that is stored */
 	bool unneeded;         /* its record is gone: nothing more is read or stored, and it ends */
@@ -128,6 +132,23 @@ static inline bool promises_are_beginning(const struct promises *p)
 static inline bool promising_is_open(const struct promising *c)
 {
 	return !c->ended && !c->unneeded;
+}
+
+/* lock held; may others rely on what its walk has seen? */
+static inline bool promising_lends(const struct promising *c)
+{
+	return promising_is_open(c) && !c->settled && !c->record.remote && !c->record.passing &&
+	       c->signatures && c->held;
+}
+
+/* lock held; does this snapshot name its promises? */
+static inline bool promising_is_of(const struct promising *c, const struct catalog_id *snapshot)
+{
+	bool is = catalog_id_same(&c->record.snapshot, snapshot);
+
+	for (size_t i = 0; i < c->n_heirs && !is; i++)
+		is = catalog_id_same(&c->heirs[i], snapshot);
+	return is;
 }
 
 /* What the promise of a remote one stands for. */

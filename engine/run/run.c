@@ -150,6 +150,7 @@ static struct stage_options staging_of(const struct running *r)
 		.from = o->from,
 		.root = r->root_dir,
 		.lazy = o->lazy || o->root,
+		.eager = o->eager,
 		.part = o->part,
 		.keep = o->keep,
 		.strict = o->strict,
@@ -214,6 +215,7 @@ static int describe(struct running *r, struct err *err)
 	snprintf(run->as, sizeof(run->as), "%s", r->options->as ? r->options->as : "");
 	run_publish_describe(&r->plan.publish, run);
 	run->limits = r->plan.terms.limits;
+	run->unread = r->stage.unread;
 	run->pid = getpid();
 	run->detached = r->options->detached;
 	run->started = engine_now();

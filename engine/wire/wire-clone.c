@@ -12,6 +12,7 @@ static const struct field wire_clone_options_fields[] = {
 	FIELD(FIELD_BOOL, struct engine_clone_options, no_xattrs),
 	FIELD(FIELD_BOOL, struct engine_clone_options, skip_unreadable),
 	FIELD(FIELD_BOOL, struct engine_clone_options, lazy),
+	FIELD(FIELD_BOOL, struct engine_clone_options, eager),
 	FIELD(FIELD_NAME_OR_NULL, struct engine_clone_options, part),
 	FIELD(FIELD_NAME_OR_NULL, struct engine_clone_options, via),
 	FIELD(FIELD_UINT, struct engine_clone_options, owner),

@@ -235,6 +235,7 @@ struct stage_options {
 	const char *from;  /* of this snapshot; NULL: of the project now */
 	const char *root;  /* of this directory, captured now for this clone alone; NULL: none */
 	bool lazy;         /* files of the project may be read later (docs/design/lazy.md) */
+	bool eager;        /* they may not, however many there are to be read */
 	const char *part;  /* of the project: this directory alone; NULL: all of it */
 	const char *via;   /* of the one that is made (engine_clone_options); NULL: the run */
 	bool keep;         /* the one that is made stays, under a name that people can say */
@@ -258,6 +259,7 @@ struct stage {
 	char *project; /* its path */
 	char project_id[ENGINE_ID_SIZE];
 	char before[ENGINE_ID_SIZE]; /* a snapshot of the clone as it is now; "": none */
+	uint64_t unread;             /* bytes of the one that was made that are read later */
 };
 
 void stage_done(struct stage *s);

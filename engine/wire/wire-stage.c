@@ -23,6 +23,7 @@ static const struct field wire_stage_options_fields[] = {
 	FIELD(FIELD_NAME_OR_NULL, struct stage_options, from),
 	FIELD(FIELD_NAME_OR_NULL, struct stage_options, root),
 	FIELD(FIELD_BOOL, struct stage_options, lazy),
+	FIELD(FIELD_BOOL, struct stage_options, eager),
 	FIELD(FIELD_NAME_OR_NULL, struct stage_options, part),
 	FIELD(FIELD_NAME_OR_NULL, struct stage_options, via),
 	FIELD(FIELD_BOOL, struct stage_options, keep),
@@ -43,6 +44,7 @@ static const struct field wire_stage_fields[] = {
 	FIELD(FIELD_NAME, struct stage, clone),        FIELD(FIELD_NAME, struct stage, path),
 	FIELD(FIELD_NAME_OR_NULL, struct stage, view), FIELD(FIELD_NAME, struct stage, project),
 	FIELD(FIELD_ID, struct stage, project_id),     FIELD(FIELD_ID, struct stage, before),
+	FIELD(FIELD_UINT, struct stage, unread),
 };
 const struct fields wire_stage = FIELDS(struct stage, wire_stage_fields);
 

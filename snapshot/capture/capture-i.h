@@ -18,6 +18,7 @@
 #include "cowfs/store/root.h"
 #include "cowfs/store/tree.h"
 #include "snapshot/capture/capture.h"
+#include "snapshot/capture/ration.h"
 #include "snapshot/text/ignore.h"
 
 /*
@@ -48,6 +49,7 @@ struct node_reader {
 	struct object_id xattrs;       /* and its attributes, read between the two */
 	dev_t home;
 	struct capture_promised promised;
+	struct ration *ration;                 /* borrowed; NULL: all are promised that can be */
 	const struct capture_options *options; /* borrowed; NULL: nothing is promised */
 };
 
@@ -285,6 +287,7 @@ struct walk {
 	struct unread unread;
 	struct unread gits; /* what leads to a repository, maybe (capture.h) */
 	struct item top;
+	struct ration ration; /* of capture_options.unasked */
 
 	struct worker *workers; /* owned */
 	unsigned n_workers;

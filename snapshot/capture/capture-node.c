@@ -341,10 +341,14 @@ static bool promise(struct node_reader *nr, struct node *n)
 	set_attributes(&e, st);
 	if (is_fresh(&e, &nr->before))
 		return false;
+	if (nr->ration && (!nr->trial.is_set || !ration_promise(nr->ration, e.size)))
+		return false;
 	e.id = settle_promise(store_key(batch_store(nr->batch)), nr->lazy, e.ino, &e);
 	if (nr->trial.is_set && o->hold &&
 	    o->hold(o->hold_ctx, &e.id, nr->file, e.size, &nr->trial))
 		nr->file = -1;
+	else if (nr->ration)
+		return false;
 	e.form = TREE_LAZY;
 	e.data = e.size;
 	n->e = e;
@@ -354,9 +358,20 @@ static bool promise(struct node_reader *nr, struct node *n)
 	return true;
 }
 
+/* It is open, and what nobody asked to be promised has not been up to now. */
+static bool is_spent(struct node_reader *nr)
+{
+	if (!nr->lazy || !nr->ration ||
+	    !ration_is_spent(nr->ration, &nr->file_stat, nr->pulse, nr->pulse_ctx))
+		return false;
+	batch_expect_passing_trees(nr->batch);
+	return true;
+}
+
 int node_open(struct node_reader *nr, int dirfd, const char *name, struct stat *ret,
 	      struct err *err)
 {
+	const bool unasked = nr->ration && !nr->ration->spent;
 	int r;
 
 	node_close(nr);
@@ -366,10 +381,15 @@ int node_open(struct node_reader *nr, int dirfd, const char *name, struct stat *
 	if (nr->file < 0)
 		return is_race(errno) ? NODE_CHANGED
 				      : node_unreadable(err_sys(err, "cannot be opened"));
-	prepare_promise(nr, name);
+	if (!unasked)
+		prepare_promise(nr, name);
 	r = examine(nr->file, &nr->file_stat, err);
 	if (r == 0 && !S_ISREG(nr->file_stat.st_mode))
 		r = NODE_CHANGED;
+	if (r == 0 && unasked && is_spent(nr)) {
+		prepare_promise(nr, name);
+		r = examine(nr->file, &nr->file_stat, err);
+	}
 	if (r != 0)
 		node_close(nr);
 	else

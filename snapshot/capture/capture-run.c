@@ -13,6 +13,7 @@
 
 #include "base/sys.h"
 #include "snapshot/capture/capture-i.h"
+#include "snapshot/capture/scout.h"
 
 /* --- what there is to do ------------------------------------------------------------------ */
 
@@ -141,12 +142,32 @@ static void run_workers(struct walk *w)
 
 /* --- the whole -------------------------------------------------------------------------- */
 
-/* The trees that name promises are replaced when these are kept. */
-static void promise_files(struct walk *w)
+static bool excludes(const void *walk, const struct stat *st)
 {
-	batch_expect_passing_trees(w->batch);
-	for (unsigned i = 0; i < w->n_workers; i++)
+	return walk_excludes(walk, st);
+}
+
+/* Of a capture with signatures nobody can say without them how much is to be read. */
+static void begin_scout(struct walk *w, int top)
+{
+	const struct capture_options *o = w->options;
+	const struct scout_options so = { o->unasked->spare, excludes, w };
+
+	if (!w->known && !o->only && !o->part)
+		w->ration.scout = scout_begin(top, &so);
+}
+
+/* The trees that name promises are replaced when these are kept. */
+static void promise_files(struct walk *w, int top)
+{
+	if (w->options->unasked)
+		begin_scout(w, top);
+	else
+		batch_expect_passing_trees(w->batch);
+	for (unsigned i = 0; i < w->n_workers; i++) {
 		w->workers[i].reader.lazy = w->options->lazy;
+		w->workers[i].reader.ration = w->options->unasked ? &w->ration : NULL;
+	}
 }
 
 static int enter_top(struct walk *w, struct err *err)
@@ -166,7 +187,7 @@ static int enter_top(struct walk *w, struct err *err)
 	w->times_tell = (w->known || w->options->lazy) && sys_dir_times_tell(fd);
 	/* What another machine changes shows late, or never. */
 	if (w->options->lazy && w->times_tell)
-		promise_files(w);
+		promise_files(w, fd);
 	/* Without them everything is walked. */
 	if (w->known && w->times_tell && !w->careful)
 		w->marks = calloc(signatures_numbers(w->known), sizeof(*w->marks));

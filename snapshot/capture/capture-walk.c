@@ -320,7 +320,7 @@ static int worker_init(struct worker *k, struct walk *w, struct err *err)
 	k->reader.options = w->options;
 	r = r < 0 ? r : tree_builder_new(w->batch, &k->builder, err);
 	/* Whoever could not wait for the files will look at the names now. */
-	if (r >= 0 && w->options->lazy)
+	if (r >= 0 && w->options->lazy && !w->options->unasked)
 		tree_builder_offer(k->builder);
 	return r;
 }
@@ -373,6 +373,7 @@ int walk_init(struct walk *w, struct batch *b, const char *path,
 	unread_init(&w->unread);
 	unread_init(&w->gits);
 	walk_init_lock(w);
+	ration_init(&w->ration, options->unasked);
 	pthread_cond_init(&w->more, NULL);
 	if (known)
 		w->top.old = signatures_top(known);
@@ -407,6 +408,7 @@ void walk_done(struct walk *w)
 	unread_done(&w->gits);
 	free(w->exclude);
 	free(w->marks);
+	ration_done(&w->ration);
 	pthread_mutex_destroy(&w->lock);
 	pthread_cond_destroy(&w->more);
 }

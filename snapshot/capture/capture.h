@@ -24,6 +24,7 @@
 #include "cowfs/store/object.h"
 #include "cowfs/store/root.h"
 #include "snapshot/capture/lease.h"
+#include "snapshot/capture/ration.h"
 #include "snapshot/capture/signatures.h"
 
 #define CAPTURE_THREADS_MAX 8
@@ -75,6 +76,11 @@ struct capture_options {
 	 * NULL: read all.  SIGIO must be ignored.
 	 */
 	const struct catalog_id *lazy;
+	/*
+	 * With `lazy`: nobody asked for it, so a file is promised only if `hold` takes it, and only if there is
+	 * much to be read; NULL: promise what may be promised.
+	 */
+	const struct ration_options *unasked;
 	/*
 	 * Called by several threads for each file that may be promised, with a descriptor of it, on a
 	 * file system that lease_possible() says yes to: leases_try(), for a set that is going to hold

@@ -1,0 +1,314 @@
+"""A clone or run of a project with much to read is lazy without --lazy (capture.eager)."""
+
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent.parent / "live"))
+
+import livetest  # noqa: E402  (found through the line above)
+from snaptest import Skip, test  # noqa: E402
+
+LARGE = [f"large{i}" for i in range(6)]
+
+
+def age(top):
+    """A file that changed a moment ago is read at once, and so proves nothing."""
+    then = time.time() - 100
+    for here, _, names in os.walk(top):
+        for name in names:
+            os.utime(Path(here) / name, (then, then), follow_symlinks=False)
+    time.sleep(0.05)
+
+
+class Unasked:
+    """Six files of 2 MiB, a few small ones, a copy; nothing is captured in the background until told."""
+
+    def __init__(self, w, eager="1M"):
+        kind = subprocess.run(["stat", "-f", "-c", "%T", w.project], check=True,
+                              stdout=subprocess.PIPE).stdout.decode().strip()
+        if kind not in ("ext2/ext3", "xfs", "btrfs", "tmpfs"):
+            raise Skip(f"on {kind} all files are read at once")
+        self.w, self.project = w, w.project
+        (w.project / "d").mkdir()
+        for name in LARGE:
+            (w.project / "d" / name).write_bytes(os.urandom(2 << 20))
+        age(w.project)
+        self.copy = w.top / "copy"
+        subprocess.run(["cp", "-a", w.project, self.copy], check=True)
+        self.gate = w.top / "gate"
+        self.gate.write_text("0\n")
+        w.env["SNAPCOW_LAZY_PAUSE"] = str(self.gate)
+        if eager:
+            config = w.home / ".config" / "snapcow" / "config.yaml"
+            config.parent.mkdir(parents=True, exist_ok=True)
+            config.write_text(f"capture: {{eager: {eager}}}\n")
+
+    def clone(self, name, *args):
+        return self.w.ok("--json", "clone", "-n", name, *args).json("snap.clone/1", "complete", "path")
+
+    def same(self, path):
+        done = subprocess.run(["diff", "-r", "--no-dereference", self.copy, path],
+                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False)
+        assert done.returncode == 0, done.stdout.decode()[:2000]
+
+    def finish(self):
+        self.gate.unlink()
+        self.w.ok("gc")
+        self.w.ok("check")
+        got = self.w.ok("--json", "status").json("snap.status/1", "complete")
+        assert got["complete"], got
+
+
+def captures(w):
+    out = w.ok("--json", "events").out.decode()
+    return out.count('"kind":"captured"')
+
+
+@test
+def a_large_project_is_cloned_before_it_is_read(w):
+    u = Unasked(w)
+    out = w.ok("clone", "-n", "a")
+    told = [line for line in out.err.decode().splitlines() if "in the background" in line]
+    assert len(told) == 1 and "reading 12.0 MiB" in told[0] and "'status a' shows how far" in told[0], out
+    got = w.ok("--json", "status", "a").json("snap.status/1", "complete")
+    assert not got["complete"] and got["captured"] == 0 and got["lost"] == 0, got
+    path = Path(got["path"])
+    assert "(capturing 0 %)" in w.ok("list").out.decode()
+    u.same(path)
+    # A writer of the project waits until its file is stored, or copied.
+    with open(u.project / "d" / LARGE[0], "r+b") as f:
+        f.write(b"changed")
+    (u.project / "d" / LARGE[1]).unlink()
+    os.truncate(u.project / "d" / LARGE[2], 5)
+    u.same(path)
+    u.finish()
+    u.same(path)
+    assert w.ok("--json", "status", "a").json("snap.status/1")["lost"] == 0
+
+
+@test
+def a_small_one_is_read_first(w):
+    u = Unasked(w, eager="64M")
+    out = w.ok("clone", "-n", "a")
+    assert "background" not in out.err.decode(), out
+    assert w.ok("--json", "status", "a").json("snap.status/1")["complete"]
+    assert captures(w) == 0
+    w.ok("rm", "a")
+    w.ok("stop")
+    u.gate.unlink()
+
+
+@test
+def without_a_setting_256_mib_are_waited_for(w):
+    u = Unasked(w, eager=None)
+    assert u.clone("a")["complete"]
+    # Holes are not read, so they are nothing to wait for.
+    with open(u.project / "hole", "wb") as f:
+        f.truncate(1 << 30)
+    age(u.project)
+    assert u.clone("b")["complete"]
+    big = u.project / "big"
+    with open(big, "wb") as f:
+        for _ in range(17):
+            f.write(os.urandom(1 << 20) * 16)
+    age(u.project)
+    got = u.clone("c")
+    assert not got["complete"], got
+    u.gate.unlink()
+    w.ok("gc")
+
+
+@test
+def all_means_never_and_zero_always(w):
+    u = Unasked(w, eager="all")
+    assert u.clone("a")["complete"]
+    config = w.home / ".config" / "snapcow" / "config.yaml"
+    w.stop()
+    config.write_text("capture: {eager: 0}\n")
+    (u.project / "d" / LARGE[3]).write_bytes(os.urandom(2 << 20))
+    (u.project / "tiny").write_text("tiny\n")
+    age(u.project)
+    got = u.clone("b")
+    assert not got["complete"] and got["captured"] == 0, got
+    u.finish()
+    for text, why in (("capture: {eager: soon}", "'eager' expects a size, as 256M, or 'all'"),
+                      ("capture: {lazy: 1}", "unknown key 'capture.lazy'"),
+                      ("capture: 5", "'capture' expects keys and values")):
+        w.stop()
+        config.write_text(text + "\n")
+        w.snap("clone").fails(2, why)
+    config.unlink()
+
+
+@test
+def the_command_line_says_otherwise(w):
+    u = Unasked(w)
+    got = u.clone("a", "--wait")
+    assert got["complete"], got
+    assert captures(w) == 0
+    (u.project / "d" / LARGE[3]).write_bytes(os.urandom(2 << 20))
+    age(u.project)
+    assert b"background" not in w.ok("run", "--wait", "--", "true").err
+    assert w.ok("--json", "status").json("snap.status/1")["complete"]
+    w.snap("run", "--wait", "a", "--", "true").fails(2, "'--wait'", "name no clone")
+    w.ok("stop", "--force")
+    config = w.home / ".config" / "snapcow" / "config.yaml"
+    config.write_text("capture: {eager: all}\n")
+    (u.project / "d" / LARGE[3]).write_bytes(os.urandom(2 << 20))
+    age(u.project)
+    out = w.ok("clone", "--lazy", "-n", "b")
+    assert "background" not in out.err.decode(), out
+    assert not w.ok("--json", "status", "b").json("snap.status/1")["complete"]
+    u.finish()
+
+
+@test
+def what_changed_a_lot_is_not_waited_for_either(w):
+    u = Unasked(w)
+    assert u.clone("a", "--wait")["complete"]
+    for name in LARGE[:5]:
+        (u.project / "d" / name).write_bytes(os.urandom(2 << 20))
+    age(u.project)
+    got = u.clone("b")
+    assert not got["complete"], got
+    for name in LARGE[:5]:
+        (u.project / "d" / name).unlink()
+    subprocess.run(["cmp", u.copy / "d" / LARGE[5], Path(got["path"]) / "d" / LARGE[5]], check=True)
+    for name in LARGE[:5]:
+        assert len((Path(got["path"]) / "d" / name).read_bytes()) == 2 << 20
+    u.finish()
+    assert w.ok("--json", "status", "b").json("snap.status/1")["lost"] == 0
+
+
+@test
+def what_cannot_be_held_is_read_first(w):
+    """Else a clone that nobody asked to be lazy could lose it."""
+    u = Unasked(w)
+    w.env["SNAPCOW_LAZY_HOLD"] = "no"
+    got = u.clone("a")
+    assert got["complete"], got
+    for name in LARGE:
+        (u.project / "d" / name).write_bytes(b"later")
+    u.same(got["path"])
+    w.ok("rm", "a")
+    w.stop()
+    del w.env["SNAPCOW_LAZY_HOLD"]
+    # One that somebody has open for writing.
+    with open(u.project / "d" / LARGE[0], "r+b") as f:
+        for name in LARGE:
+            (u.project / "d" / name).write_bytes(os.urandom(2 << 20))
+        age(u.project)
+        want = (u.project / "d" / LARGE[0]).read_bytes()
+        got = u.clone("b")
+        assert not got["complete"], got
+        f.write(b"changed")
+        f.flush()
+        assert (Path(got["path"]) / "d" / LARGE[0]).read_bytes() == want
+    u.finish()
+    assert w.ok("--json", "status", "b").json("snap.status/1")["lost"] == 0
+
+
+@test
+def a_run_and_a_try_begin_at_once(w):
+    u = Unasked(w)
+    out = w.ok("run", "--", "sh", "-c", "cat d/* | wc -c; echo x > made")
+    assert out.out.decode().split()[0] == str(12 << 20), out
+    assert "reading 12.0 MiB in the background; 'status' shows how far" in out.err.decode(), out
+    got = w.ok("--json", "run", "--", "sh", "-c", "echo x > made").json("snap.run/1", "changed")
+    assert got["exit_code"] == 0, got
+    u.gate.unlink()
+    got = w.ok("--json", "try", "--discard", "--", "sh", "-c", "echo x > made").json("snap.try/1")
+    assert [f["path"] for f in got["diff"]["files"]] == ["made"], got
+    w.ok("gc")
+
+
+@test
+def the_second_run_uses_the_capture_of_the_first(w):
+    u = Unasked(w)
+    w.ok("-q", "run", "--", "true")
+    first = w.ok("log", "--all", "--json").json("snap.log/1")["snapshots"]
+    for _ in range(3):
+        assert int(w.ok("-q", "run", "--", "sh", "-c", "cat d/* | wc -c").out) == 12 << 20
+    assert len(w.ok("log", "--all", "--json").json("snap.log/1")["snapshots"]) == len(first)
+    # With a change: the rest is as it was promised, and only that is read.
+    (u.project / "d" / LARGE[5]).write_bytes(b"another")
+    (u.project / "new").write_text("new\n")
+    os.utime(u.project / "d" / LARGE[5], (1, 1))
+    (u.copy / "d" / LARGE[5]).write_bytes(b"another")
+    os.utime(u.copy / "d" / LARGE[5], (1, 1))
+    (u.copy / "new").write_text("new\n")
+    got = u.clone("b")
+    assert not got["complete"] and got["captured"] < 100, got
+    assert got["base"] != first[0]["snapshot"], got
+    u.same(got["path"])
+    later = u.clone("c")
+    assert later["base"] == got["base"], (later, got)
+    # Its promises outlive the daemon, and so does what was made of them.
+    w.kill_daemon()
+    for name in LARGE[1:3]:
+        assert (Path(w.ok("--json", "status", "b").json("snap.status/1")["path"]) / "d" / name).exists()
+    u.same(got["path"])
+    u.finish()
+    u.same(got["path"])
+    u.same(later["path"])
+    for name in ("b", "c"):
+        assert w.ok("--json", "status", name).json("snap.status/1")["lost"] == 0
+    assert captures(w) == 1
+    # What it has read is read no more.
+    assert w.ok("--json", "snapshot").json("snap.snapshot/1")["modified"] == 0
+    w.ok("umount", "b")
+    w.ok("mount", "b")
+    u.same(got["path"])
+
+
+@test
+def several_at_once_are_all_right(w):
+    u = Unasked(w)
+    u.gate.unlink()
+    ps = [subprocess.Popen([os.environ["SNAP_UNDER_TEST"], "-q", "run", "--", "sh", "-c", "cat d/* | wc -c"],
+                           cwd=w.project, env=w.env, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+          for _ in range(6)]
+    for p in ps:
+        out, err = p.communicate(timeout=240)
+        assert p.returncode == 0 and int(out) == 12 << 20, (p.returncode, out, err)
+    w.ok("gc")
+    w.ok("check")
+
+
+@test
+def an_experiment_and_a_clone_of_a_clone_go_the_same_way(w):
+    u = Unasked(w)
+    a = u.clone("a")
+    (Path(a["path"]) / "d" / "more").write_text("more\n")
+    b = u.clone("b", "--from", "a")
+    assert not b["complete"], b
+    (u.copy / "d" / "more").write_text("more\n")
+    u.same(b["path"])
+    u.finish()
+    u.same(b["path"])
+    u.same(a["path"])
+
+
+@test
+def a_part_is_lazy_too(w):
+    u = Unasked(w)
+    got = u.clone("a", "--path", "d")
+    assert not got["complete"], got
+    for name in LARGE:
+        assert (Path(got["path"]) / "d" / name).read_bytes() == (u.copy / "d" / name).read_bytes()
+    u.finish()
+
+
+@test
+def what_the_rules_leave_out_does_not_count(w):
+    u = Unasked(w)
+    (u.project / ".snapignore").write_text("/d\n")
+    age(u.project)
+    assert u.clone("a")["complete"]
+
+
+if __name__ == "__main__":
+    sys.exit(livetest.main())
