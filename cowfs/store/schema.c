@@ -221,8 +221,10 @@ static int write_tables(struct db *db, enum schema_file f, const struct schema_i
 			struct err *err)
 {
 	char header[96];
-	int r = db_exec(db, files[f].pragmas, err);
+	/* The file has its name only when all of it has been synced. */
+	int r = db_exec(db, "PRAGMA synchronous=OFF", err);
 
+	r = r < 0 ? r : db_exec(db, files[f].pragmas, err);
 	if (r < 0)
 		return r;
 	r = db_begin_write(db, err);
