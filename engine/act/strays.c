@@ -44,6 +44,14 @@ static int look_at(struct search *w, const char *path, struct err *err)
 	return 0;
 }
 
+/* Most trees have none, and many clones are made of one. */
+static void note_none(struct host *h, const struct object_id *root)
+{
+	pthread_mutex_lock(&h->lock);
+	h->no_strays = *root;
+	pthread_mutex_unlock(&h->lock);
+}
+
 static int take_entry(const struct tree_entry *e, const char *path, unsigned depth, void *ctx,
 		      struct err *err)
 {
@@ -70,7 +78,6 @@ int strays_find(struct task *task, const struct object_id *root, const char *pro
 	bool known;
 	int r;
 
-	/* Most trees have none, and many clones are made of one. */
 	pthread_mutex_lock(&h->lock);
 	known = object_id_equal(&h->no_strays, root);
 	pthread_mutex_unlock(&h->lock);
@@ -81,9 +88,7 @@ int strays_find(struct task *task, const struct object_id *root, const char *pro
 		r = tree_walk(w.store, &top.top.id, "", take_entry, &w, err);
 	if (r < 0 || told->n_strays > 0)
 		return r;
-	pthread_mutex_lock(&h->lock);
-	h->no_strays = *root;
-	pthread_mutex_unlock(&h->lock);
+	note_none(h, root);
 	return 0;
 }
 
@@ -93,6 +98,8 @@ int strays_tell(struct task *task, struct captured *captured, const char *projec
 	const struct capture_report *gits = &captured->gits;
 	struct err why = { 0 };
 
+	if (gits->n == 0 && gits->more == 0)
+		note_none(task->host, &captured->root);
 	if (gits->n == 0)
 		return 0;
 	ret->strays = calloc(gits->n, sizeof(*ret->strays));

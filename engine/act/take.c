@@ -324,12 +324,16 @@ static void tell_outer(struct taking *t)
 
 static int capture_and_put(struct taking *t, struct batch *b, struct err *err)
 {
+	enum batch_durability d = BATCH_DURABLE;
 	int r = capture(t, b, err);
 
 	if (r >= 0 && is_lazy(t))
 		promises_linger("SNAPCOW_WALKED_PAUSE");
+	/* What is for its clones alone is as durable as they are: their first fsync brings it along. */
+	if (is_lazy(t) && t->options->passing)
+		d = BATCH_SAFE;
 	r = r < 0 ? r : put(t, b, err);
-	return r >= 0 && !t->is_same ? batch_commit(b, BATCH_DURABLE, err) : r;
+	return r >= 0 && !t->is_same ? batch_commit(b, d, err) : r;
 }
 
 /* May it promise files although nobody asked for that?  One capture of a project is enough. */
