@@ -46,6 +46,7 @@ struct lease {
 	uint64_t key;
 	int fd; /* owned */
 	enum lease_state state;
+	bool copied;        /* somebody may have another descriptor of it */
 	struct lease *next; /* in the queue */
 };
 
@@ -194,6 +195,22 @@ static bool free_lease(struct leases *l, struct lease *e)
 	return held;
 }
 
+/* The same of all, at the end, when there is nothing to be told and nothing to be looked up. */
+static void free_all(struct leases *l)
+{
+	struct lease *e;
+	size_t pos = 0;
+
+	while ((e = map_next(&l->by_fd, &pos))) {
+		if (e->copied)
+			IGNORE_RESULT(fcntl(e->fd, F_SETLEASE, F_UNLCK), "it may be broken");
+		close(e->fd);
+		free(e);
+	}
+	map_done(&l->by_key);
+	map_done(&l->by_fd);
+}
+
 static struct lease *next_broken(struct leases *l)
 {
 	struct lease *e;
@@ -320,16 +337,10 @@ static void stop_threads(struct leases *l)
 
 void leases_close(struct leases *l)
 {
-	struct lease *e;
-	size_t pos = 0;
-
 	if (!l)
 		return;
 	stop_threads(l);
-	while ((e = map_next(&l->by_fd, &pos)))
-		free_lease(l, e);
-	map_done(&l->by_key);
-	map_done(&l->by_fd);
+	free_all(l);
 	pthread_cond_destroy(&l->known);
 	pthread_cond_destroy(&l->work);
 	pthread_mutex_destroy(&l->lock);
@@ -431,6 +442,7 @@ int leases_dup(struct leases *l, uint64_t key)
 	if (!e)
 		return -ENOENT;
 	fd = fcntl(e->fd, F_DUPFD_CLOEXEC, 0);
+	e->copied |= fd >= 0;
 	return fd < 0 ? -errno : fd;
 }
 

@@ -241,7 +241,9 @@ static void set_head(struct signatures *s, const struct object_key *key)
 static int write_all(struct copying *c, const struct signature *top, size_t *ret_top)
 {
 	struct signature own = *top;
-	int r = buf_append_zero(c->out, HEAD_SIZE);
+	int r = buf_reserve(c->out, HEAD_SIZE + c->draft->records.len);
+
+	r = r < 0 ? r : buf_append_zero(c->out, HEAD_SIZE);
 
 	if (r < 0)
 		return r;
