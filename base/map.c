@@ -158,13 +158,13 @@ static struct map_slot *find_room(struct map_slot *slots, size_t n_slots, uint64
 	return &slots[i];
 }
 
-/* Move to a table at most half full with one entry more; it grows, shrinks or only loses tombstones. */
-static int rehash(struct map *m)
+/* Move to a table at most half full with `n` entries; it grows, shrinks or only loses tombstones. */
+static int rehash(struct map *m, size_t n)
 {
 	size_t n_slots = MAP_SLOTS_MIN, i;
 	struct map_slot *slots;
 
-	while (n_slots / 2 < m->n + 1)
+	while (n_slots / 2 < n)
 		if (__builtin_mul_overflow(n_slots, (size_t)2, &n_slots))
 			return -ENOMEM;
 	slots = calloc(n_slots, sizeof(*slots));
@@ -178,6 +178,12 @@ static int rehash(struct map *m)
 	m->n_slots = n_slots;
 	m->n_used = m->n;
 	return 0;
+}
+
+int map_reserve(struct map *m, size_t n)
+{
+	/* As full as it may be: what is known to come need not move. */
+	return n <= m->n_slots / 4 * 3 - (m->n_used - m->n) ? 0 : rehash(m, n / 3 * 2 + 2);
 }
 
 void *map_get(const struct map *m, const void *key)
@@ -201,7 +207,7 @@ int map_add(struct map *m, const void *key, void *value, void **ret_existing)
 		return 1;
 	}
 	if (m->n_used + 1 > m->n_slots / 4 * 3) {
-		r = rehash(m);
+		r = rehash(m, m->n + 1);
 		if (r < 0)
 			return r;
 	}

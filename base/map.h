@@ -39,6 +39,9 @@ bool map_equal_u64(const void *a, const void *b);
 
 void map_done(struct map *m); /* frees; the map is then empty and usable */
 
+/* Make room for `n` entries at once, so that entering them moves none. */
+NODISCARD int map_reserve(struct map *m, size_t n);
+
 void *map_get(const struct map *m, const void *key); /* NULL if absent */
 
 /*

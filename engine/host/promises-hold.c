@@ -128,12 +128,21 @@ static bool hold_again(struct promising *c, const struct promise *one)
 void promising_hold(struct promising *c)
 {
 	struct holding *h = promises_borrow(c->all);
+	size_t n = 0;
+	/* Far fewer files are held than promised. */
+	AUTO_FREE struct object_id *list = h ? holding_list(h, &n) : NULL;
 	struct promise *one;
 
-	for (size_t pos = 0; (one = map_next(&c->by_id, &pos));)
-		if (one->state == PROMISE_OPEN)
-			one->held = (h && holding_has(h, &one->what.id)) ||
-				    (c->recovered && hold_again(c, one));
+	for (size_t i = 0; i < n; i++) {
+		const struct object_ref key = { .id = list[i], .kind = OBJECT_CHUNK };
+
+		one = map_get(&c->by_id, &key);
+		if (one)
+			one->held = one->state == PROMISE_OPEN;
+	}
+	for (size_t pos = 0; c->recovered && (one = map_next(&c->by_id, &pos));)
+		if (one->state == PROMISE_OPEN && !one->held)
+			one->held = hold_again(c, one);
 	promises_give_back(c->all);
 }
 

@@ -38,28 +38,38 @@ static void free_lists(struct promising *p)
 	p->n_hurried = p->cap_hurried = 0;
 }
 
-void promising_forget_kept(struct promising *p)
+struct map promising_forget_kept(struct promising *p)
 {
+	struct map kept = p->by_id;
 	struct promise *one;
 
-	for (size_t pos = 0; (one = map_next(&p->by_id, &pos));) {
-		if (one->state == PROMISE_LOST)
+	p->by_id = MAP_INIT(kept.hash, kept.equal);
+	for (size_t pos = 0; p->lost > 0 && (one = map_next(&kept, &pos));) {
+		if (one->state != PROMISE_LOST)
 			continue;
-		map_remove(&p->by_id, &one->what);
-		promise_free(one);
+		map_remove(&kept, &one->what);
+		/* Without memory it is unreadable all the same, and only has no name. */
+		if (map_add(&p->by_id, &one->what, one, NULL) != 0)
+			promise_free(one);
 	}
 	free_lists(p);
 	close_project(p);
+	return kept;
+}
+
+void promising_free_kept(struct map *kept)
+{
+	struct promise *one;
+
+	for (size_t pos = 0; (one = map_next(kept, &pos));)
+		promise_free(one);
+	map_done(kept);
 }
 
 /* What an index has, or an attempt at one that failed. */
 static void index_clear(struct promising *p)
 {
-	struct promise *one;
-
-	for (size_t pos = 0; (one = map_next(&p->by_id, &pos));)
-		promise_free(one);
-	map_done(&p->by_id);
+	promising_free_kept(&p->by_id);
 	close_project(p);
 	free_lists(p);
 	p->saved = 0;
@@ -337,7 +347,7 @@ static int by_rank(const void *a, const void *b)
 	return one < two ? -1 : one > two;
 }
 
-static int sort_list(struct promising *p, struct err *err)
+int promising_sort(struct promising *p, struct err *err)
 {
 	AUTO_FREE struct ranked *ranked = calloc(p->n + 1, sizeof(*ranked));
 
@@ -348,6 +358,7 @@ static int sort_list(struct promising *p, struct err *err)
 	qsort(ranked, p->n, sizeof(*ranked), by_rank);
 	for (size_t i = 0; i < p->n; i++)
 		p->list[i] = ranked[i].one;
+	p->sorted = true;
 	return 0;
 }
 
@@ -355,6 +366,7 @@ static int make_list(struct promising *p, struct err *err)
 {
 	struct promise *one;
 
+	p->sorted = false;
 	p->list = calloc(p->by_id.n + 1, sizeof(struct promise *));
 	if (!p->list)
 		return err_nomem(err);
@@ -371,7 +383,7 @@ static int make_list(struct promising *p, struct err *err)
 	}
 	if (p->recovered)
 		promising_find_stash(p);
-	return sort_list(p, err);
+	return 0;
 }
 
 /* What is promised, and what it takes to keep that. */
@@ -388,7 +400,10 @@ static int add_promised(struct promising *p, struct err *err)
 	/* Nobody needs what a snapshot promised that is gone. */
 	if (r == -ENOENT)
 		return 0;
-	return r < 0 ? r : add_all(p, &s.root, err);
+	if (r < 0)
+		return r;
+	IGNORE_RESULT(map_reserve(&p->by_id, p->record.files), "it grows as it is filled");
+	return add_all(p, &s.root, err);
 }
 
 int promising_index(struct promising *p, struct err *err)

@@ -312,6 +312,10 @@ static int go_on(struct promising *c, struct err *err)
 		r = promising_settle(c, err);
 		return r < 0 ? r : 1;
 	}
+	/* Not before the index is used: programs may wait for that. */
+	r = c->sorted ? 0 : promising_sort(c, err);
+	if (r < 0)
+		return r;
 	if (c->record.remote)
 		return fetch_some(c, err);
 	r = c->absent ? promising_find_top(c, err) : 0;
@@ -368,6 +372,7 @@ void *promising_run(void *arg)
 {
 	struct promising *c = arg;
 	struct promises *p = c->all;
+	struct map kept = { 0 };
 	struct err err = { 0 };
 	int r;
 
@@ -399,7 +404,7 @@ void *promising_run(void *arg)
 		pthread_cond_wait(&p->changed, &p->lock);
 	c->ended = r > 0;
 	if (c->ended)
-		promising_forget_kept(c);
+		kept = promising_forget_kept(c);
 	pthread_cond_broadcast(&p->changed);
 	pthread_mutex_unlock(&p->lock);
 	if (c->ended && c->record.remote)
@@ -407,5 +412,6 @@ void *promising_run(void *arg)
 	if (c->ended && c->has_stash)
 		promising_end_stash(c);
 	promises_hold_no_more(p, false);
+	promising_free_kept(&kept);
 	return NULL;
 }

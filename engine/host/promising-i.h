@@ -46,6 +46,7 @@ struct promising {
 	struct map by_id;      /* struct promise, owned; complete once it is indexed */
 	struct promise **list; /* owned; what nobody holds first, then smallest first */
 	size_t n;
+	bool sorted;        /* `list` is; of its thread alone */
 	bool recovered;     /* a cowfsd before this one began it */
 	size_t group_max;   /* files in one commit */
 	unsigned n_readers; /* threads that read at the same time */
@@ -250,13 +251,20 @@ struct promise *promising_add(struct promising *p, const struct object_id *id, u
 			      struct err *err);
 NODISCARD int promising_index(struct promising *p, struct err *err); /* again, if it failed */
 
+/* Put its list in order; from its thread, before anything is read by it. */
+NODISCARD int promising_sort(struct promising *p, struct err *err);
+
 /*
  * Look for the project's directory.  0 if there is nothing to wait for: it is open, or gone for good.
  * A failure if it is absent: its file system is not mounted.
  */
 NODISCARD int promising_find_top(struct promising *p, struct err *err);
 int promising_is_absent(const struct promising *p, struct err *err); /* the failure */
-void promising_forget_kept(struct promising *p); /* only what was lost is of interest now */
+
+/* Only what was lost is of interest now.  Free the others without the lock: they are many. */
+NODISCARD struct map promising_forget_kept(struct promising *p);
+void promising_free_kept(struct map *kept);
+
 void promising_free(struct promising *p);
 
 /* --- promises-remote.c --- */

@@ -1,5 +1,7 @@
 #include "tests/lib/test.h"
 
+#include <errno.h>
+
 #include "base/map.h"
 
 struct item {
@@ -53,6 +55,29 @@ TEST(a_key_that_is_there_already_is_reported_and_kept)
 	CHECK_EQ(map_add(&m, "k", &second, NULL), 1);
 	CHECK(map_get(&m, "k") == &first);
 	CHECK_EQ(m.n, 1);
+}
+
+TEST(room_that_was_made_is_enough_and_keeps_what_is_there)
+{
+	CLEANUP(map_done) struct map m = MAP_INIT(hash_item, equal_item);
+	struct item items[1000];
+	const struct map_slot *slots;
+
+	items[0] = (struct item){ .key = 0 };
+	CHECK_EQ(map_add(&m, &items[0].key, &items[0], NULL), 0);
+	CHECK_EQ(map_reserve(&m, 1000), 0);
+	slots = m.slots;
+	for (size_t i = 1; i < 1000; i++) {
+		items[i] = (struct item){ .key = i };
+		CHECK_EQ(map_add(&m, &items[i].key, &items[i], NULL), 0);
+	}
+	CHECK(m.slots == slots);
+	CHECK_EQ(map_reserve(&m, 10), 0);
+	CHECK(m.slots == slots);
+	for (size_t i = 0; i < 1000; i++)
+		CHECK(map_get(&m, &i) == &items[i]);
+	CHECK_EQ(map_reserve(&m, SIZE_MAX), -ENOMEM);
+	CHECK_EQ(m.n, 1000);
 }
 
 TEST(strings_of_every_length_and_alignment_hash_by_content)
