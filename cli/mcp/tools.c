@@ -211,6 +211,9 @@ const struct tool tools[] = {
 		{ "root", PARAM_FLAG, "root", false, NULL,
 		  "The clone is a whole root file system: the command sees it as / and is root in it, "
 		  "so package managers work. Without a clone: a throw-away clone of this machine's /." },
+		{ "as", PARAM_TEXT, "as", false, NULL,
+		  "With root: the user of that system that the command is, a name or UID:GID, for "
+		  "programs that refuse to be root (default: root)." },
 		{ "net", PARAM_NET, "net", false, NULL,
 		  "The network it has: none (default), loopback, or HOST:PORT,... for connections "
 		  "to these alone. With a profile that has secrets: no more than its own." },

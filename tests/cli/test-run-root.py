@@ -19,6 +19,7 @@ from types import SimpleNamespace
 import snaptest
 from roottest import ids, listing, main, plant, root_run, root_sh
 from livetest import live_test
+from mcptest import Client
 from runtest import clones, line_of, run, start
 from snaptest import SNAP, Skip
 
@@ -402,6 +403,22 @@ def the_command_may_be_another_user_of_it(w):
                         (("--as", "1:"), "no user from 1"), (("--as", "nobody-here"), "that system has no user 'nobody-here'")):
         assert said in w.snap("-C", str(top), "run", "--root", *words, "box", "--", "true").err.decode(), words
     w.snap("run", "--as", "1:1", "--", "true").fails(2, "'--as' needs '--root'")
+
+
+@live_test
+def an_agent_says_who_the_command_is(w):
+    if ids() == "range":
+        raise Skip("no cgroup counts this user's processes here, and an agent cannot do without")
+    top = plant(w.top / "root")
+    w.ok("-q", "init", str(top))
+    w.ok("-q", "-C", str(top), "clone", "-n", "box")
+    with Client(w, cwd=top) as c:
+        for words, user in (({"as": "ann"}, "1000"), ({"as": "1000:33"}, "1000"), ({}, "0")):
+            got = c.ok("snap_run", clone="box", root=True, command=["id", "-u"], **words)
+            assert (got["exit_code"], got["output"]) == (0, f"{user}\n"), got
+        for words, said in (({"as": "nobody-here", "root": True}, "that system has no user 'nobody-here'"),
+                            ({"as": "ann"}, "'--as' needs '--root'")):
+            c.fails("snap_run", said, clone="box", command="true", **words)
 
 
 NODES = r"""
