@@ -52,28 +52,23 @@ int engine_announce(struct engine *e, const char *from, uint64_t count,
 	const struct engine_clone_options options = { .from = from, .expect = count };
 	CLEANUP(ask_done) struct ask a = { 0 };
 	enum ask_start start;
-	struct json answer;
 	int r = may_begin(e, &options, &start, err);
 
 	if (r < 0)
 		return r;
 	ask_begin(&a, e, VERB_ANNOUNCE);
 	fields_set(a.options, &wire_clone_options, &options);
-	r = ask_daemon(&a, e, start, watch, &answer, err);
-	return r < 0 ? r : ask_take(&a, answer, &wire_announced, ret, err);
+	return ask_for(&a, e, start, watch, &wire_announced, ret, err);
 }
 
 static int ask_for_list(struct engine *e, enum ask_start start, bool all, struct engine_clones *ret,
 			struct err *err)
 {
 	CLEANUP(ask_done) struct ask a;
-	struct json answer;
-	int r;
 
 	ask_begin(&a, e, VERB_LIST);
 	json_set_bool(a.options, "all", all);
-	r = ask_daemon(&a, e, start, NULL, &answer, err);
-	return r < 0 ? r : ask_take(&a, answer, &wire_clones, ret, err);
+	return ask_for(&a, e, start, NULL, &wire_clones, ret, err);
 }
 
 int engine_clone_list(struct engine *e, bool all, struct engine_clones *ret, struct err *err)
@@ -133,8 +128,6 @@ int engine_since(struct engine *e, const char *token, struct engine_since *ret, 
 {
 	CLEANUP(ask_done) struct ask a = { 0 };
 	AUTO_FREE char *clone = clone_here(e), *below = clone ? clone_inside(e) : NULL;
-	struct json answer;
-	int r;
 
 	if (!clone || !below)
 		return err_set(err, -EINVAL, "'%s' is in no clone", e->dir);
@@ -142,22 +135,18 @@ int engine_since(struct engine *e, const char *token, struct engine_since *ret, 
 	json_set_name(a.options, "clone", clone);
 	json_set_name(a.options, "below", below);
 	json_set_name(a.options, "token", token);
-	r = ask_daemon(&a, e, ASK_STORE, NULL, &answer, err);
-	return r < 0 ? r : ask_take(&a, answer, &wire_since, ret, err);
+	return ask_for(&a, e, ASK_STORE, NULL, &wire_since, ret, err);
 }
 
 int engine_remove(struct engine *e, const char *clone, bool force, struct engine_removed *ret,
 		  struct err *err)
 {
 	CLEANUP(ask_done) struct ask a;
-	struct json answer;
-	int r;
 
 	ask_begin(&a, e, VERB_REMOVE);
 	json_set_name(a.options, "clone", clone);
 	json_set_bool(a.options, "force", force);
-	r = ask_daemon(&a, e, ASK_STORE, NULL, &answer, err);
-	return r < 0 ? r : ask_take(&a, answer, &wire_removed, ret, err);
+	return ask_for(&a, e, ASK_STORE, NULL, &wire_removed, ret, err);
 }
 
 int engine_mount(struct engine *e, const char *clone, char **ret_path, struct err *err)

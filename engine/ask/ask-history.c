@@ -121,14 +121,11 @@ static int ask_to_settle(struct engine *e, const char *state, const struct engin
 			 struct err *err)
 {
 	CLEANUP(ask_done) struct ask a;
-	struct json answer;
-	int r;
 
 	ask_begin(&a, e, VERB_SETTLE);
 	if (state)
 		json_set_name(a.options, "state", state);
-	r = ask_daemon(&a, e, ASK_STORE, watch, &answer, err);
-	return r < 0 ? r : ask_end(&a, err);
+	return ask_for(&a, e, ASK_STORE, watch, NULL, NULL, err);
 }
 
 int engine_settle(struct engine *e, const char *state, const struct engine_watch *watch,

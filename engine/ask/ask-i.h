@@ -49,7 +49,12 @@ NODISCARD int ask_end(const struct ask *a, struct err *err);
 NODISCARD int ask_take(const struct ask *a, struct json answer, const struct fields *f, void *ret,
 		       struct err *err);
 
-/* The same over a connection that was greeted.  -ESHUTDOWN if it is about to end. */
+/* Ask and read the answer into the struct of that table; NULL: it says no more than that it is done. */
+NODISCARD int ask_for(struct ask *a, struct engine *e, enum ask_start start,
+		      const struct engine_watch *watch, const struct fields *f, void *ret,
+		      struct err *err);
+
+/* ask_daemon() over a connection that was greeted.  -ESHUTDOWN if it is about to end. */
 NODISCARD int ask_over(struct ask *a, struct engine *e, struct control *c,
 		       const struct engine_watch *watch, struct json *ret, struct err *err);
 

@@ -9,13 +9,10 @@ int engine_overlaps(struct engine *e, const char *clone, struct engine_overlaps 
 		    struct err *err)
 {
 	CLEANUP(ask_done) struct ask a = { 0 };
-	struct json answer;
-	int r;
 
 	ask_begin(&a, e, VERB_OVERLAPS);
 	json_set_name(a.options, "clone", clone);
-	r = ask_daemon(&a, e, ASK_STORE, NULL, &answer, err);
-	return r < 0 ? r : ask_take(&a, answer, &wire_overlaps, ret, err);
+	return ask_for(&a, e, ASK_STORE, NULL, &wire_overlaps, ret, err);
 }
 
 int engine_rebase(struct engine *e, const struct engine_rebase_options *options,

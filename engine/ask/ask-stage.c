@@ -95,11 +95,8 @@ int stage_ask_settle(struct engine *e, struct control *c, bool keep, struct err 
 int stage_ask_stay(struct engine *e, const char *clone, struct err *err)
 {
 	CLEANUP(ask_done) struct ask a = { 0 };
-	struct json answer;
-	int r;
 
 	ask_begin(&a, e, VERB_STAGE_STAY);
 	json_set_name(a.options, "clone", clone);
-	r = ask_daemon(&a, e, ASK_STORE, NULL, &answer, err);
-	return r < 0 ? r : ask_end(&a, err);
+	return ask_for(&a, e, ASK_STORE, NULL, NULL, NULL, err);
 }

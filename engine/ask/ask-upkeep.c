@@ -8,13 +8,10 @@ int engine_gc(struct engine *e, const struct engine_gc_options *options, struct 
 	      struct err *err)
 {
 	CLEANUP(ask_done) struct ask a;
-	struct json answer;
-	int r;
 
 	ask_begin(&a, e, VERB_GC);
 	fields_set(a.options, &wire_gc_options, options);
-	r = ask_daemon(&a, e, ASK_STORE, &options->watch, &answer, err);
-	return r < 0 ? r : ask_take(&a, answer, &wire_gc, ret, err);
+	return ask_for(&a, e, ASK_STORE, &options->watch, &wire_gc, ret, err);
 }
 
 /* A read-only store has no daemon, and a store too damaged for one may still be readable. */

@@ -550,3 +550,14 @@ int ask_take(const struct ask *a, struct json answer, const struct fields *f, vo
 		fields_done(f, ret);
 	return r;
 }
+
+int ask_for(struct ask *a, struct engine *e, enum ask_start start, const struct engine_watch *watch,
+	    const struct fields *f, void *ret, struct err *err)
+{
+	struct json answer;
+	int r = ask_daemon(a, e, start, watch, &answer, err);
+
+	if (r < 0)
+		return r;
+	return f ? ask_take(a, answer, f, ret, err) : ask_end(a, err);
+}

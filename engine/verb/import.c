@@ -192,15 +192,12 @@ static int ask(struct engine *e, const struct import *i, int stream, struct engi
 		.max_bytes = i->plan.max_bytes,
 		.max_names = i->options->max_names,
 	};
-	struct json answer;
-	int r;
 
 	snprintf(message, sizeof(message), "imported from %.128s", i->options->source);
 	ask_begin(&a, e, VERB_IMPORT);
 	a.give = stream;
 	fields_set(a.options, &wire_import, &asked);
-	r = ask_daemon(&a, e, ASK_CREATE, &i->options->watch, &answer, err);
-	return r < 0 ? r : ask_take(&a, answer, &wire_imported, ret, err);
+	return ask_for(&a, e, ASK_CREATE, &i->options->watch, &wire_imported, ret, err);
 }
 
 int engine_import(struct engine *e, const struct engine_import_options *options,
@@ -242,7 +239,6 @@ int engine_image_remove(struct engine *e, const char *name, bool force, struct e
 			struct err *err)
 {
 	CLEANUP(ask_done) struct ask a;
-	struct json answer;
 	int r = engine_has_store(e) ? 0 : err_set(err, -ENOENT, "there is no image '%.64s'", name);
 
 	if (r < 0)
@@ -250,6 +246,5 @@ int engine_image_remove(struct engine *e, const char *name, bool force, struct e
 	ask_begin(&a, e, VERB_REMOVE_IMAGE);
 	json_set_name(a.options, "image", name);
 	json_set_bool(a.options, "force", force);
-	r = ask_daemon(&a, e, ASK_STORE, NULL, &answer, err);
-	return r < 0 ? r : ask_take(&a, answer, &wire_image, ret, err);
+	return ask_for(&a, e, ASK_STORE, NULL, &wire_image, ret, err);
 }

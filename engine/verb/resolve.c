@@ -82,7 +82,6 @@ int engine_resolve(struct engine *e, const struct engine_resolve_options *option
 	CLEANUP(ask_done) struct ask a = { 0 };
 	CLEANUP(given_done) struct given given = { 0 };
 	struct engine_resolve_options o = *options;
-	struct json answer;
 	int r = o.take == ENGINE_TAKE_FILE ? give_file(e, o.file, &given, err) : 0;
 
 	if (r < 0)
@@ -90,6 +89,5 @@ int engine_resolve(struct engine *e, const struct engine_resolve_options *option
 	o.file = given.name;
 	ask_begin(&a, e, VERB_RESOLVE);
 	fields_set(a.options, &wire_resolve_options, &o);
-	r = ask_daemon(&a, e, ASK_STORE, NULL, &answer, err);
-	return r < 0 ? r : ask_end(&a, err);
+	return ask_for(&a, e, ASK_STORE, NULL, NULL, NULL, err);
 }
