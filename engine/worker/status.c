@@ -65,10 +65,8 @@ static void done_done(struct engine_worker_done *d)
 
 void engine_worker_status_done(struct engine_worker_status *s)
 {
-	for (size_t i = 0; i < s->n_workers; i++)
-		fields_done(&state_table, &s->workers[i]);
+	VEC_FREE(it, s->workers, s->n_workers, fields_done(&state_table, it));
 	VEC_FREE(it, s->done, s->n_done, done_done(it));
-	free(s->workers);
 	free(s->queue);
 	*s = (struct engine_worker_status){ 0 };
 }
