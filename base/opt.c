@@ -245,9 +245,9 @@ void opt_done(const struct opt *table, void *args)
 	}
 }
 
-#define HELP_WIDTH    80
-#define HELP_LEFT_MAX 28 /* a longer left side gets its help on the next line */
-#define HELP_GAP      2
+#define HELP_WIDTH_MAX   80
+#define HELP_LEFT(width) ((width)*7 / 20) /* a longer left side has its help on the next line */
+#define HELP_GAP         2
 
 static int format_left(const struct opt *o, char *left, size_t size)
 {
@@ -261,13 +261,13 @@ static int format_left(const struct opt *o, char *left, size_t size)
 }
 
 /* Print `text` from `column` on, broken at blanks; a single word that does not fit stays whole. */
-static void print_wrapped(const char *text, int column, FILE *out)
+static void print_wrapped(const char *text, int column, int width, FILE *out)
 {
 	int at = column, n;
 
 	while (*text != '\0') {
 		n = (int)strcspn(text, " ");
-		if (at > column && at + 1 + n > HELP_WIDTH) {
+		if (at > column && at + 1 + n > width) {
 			fprintf(out, "\n%*s", column, "");
 			at = column;
 		}
@@ -278,18 +278,18 @@ static void print_wrapped(const char *text, int column, FILE *out)
 	fputc('\n', out);
 }
 
-void opt_describe(const struct opt *table, FILE *out)
+void opt_describe(const struct opt *table, int width, FILE *out)
 {
-	char left[HELP_WIDTH];
+	char left[HELP_WIDTH_MAX];
 	int column = 0, n;
 
 	OPT_FOREACH(o, table)
 	{
 		n = format_left(o, left, sizeof(left));
-		if (n > column && n <= HELP_LEFT_MAX)
+		if (n > column && n <= HELP_LEFT(width))
 			column = n;
 	}
-	column = (column > 0 ? column : HELP_LEFT_MAX) + HELP_GAP;
+	column = (column > 0 ? column : HELP_LEFT(width)) + HELP_GAP;
 	OPT_FOREACH(o, table)
 	{
 		n = format_left(o, left, sizeof(left));
@@ -299,6 +299,6 @@ void opt_describe(const struct opt *table, FILE *out)
 			n = 0;
 		}
 		fprintf(out, "%*s", column - n, "");
-		print_wrapped(o->help, column, out);
+		print_wrapped(o->help, column, width, out);
 	}
 }

@@ -103,8 +103,8 @@ NODISCARD int opt_parse(const struct opt *table, enum opt_mode mode, int argc, c
 
 void opt_done(const struct opt *table, void *args);
 
-/* One entry of help per option, aligned and within 80 columns. */
-void opt_describe(const struct opt *table, FILE *out);
+/* One entry of help per option, aligned and within `width` columns, at most 80. */
+void opt_describe(const struct opt *table, int width, FILE *out);
 
 bool opt_takes_value(const struct opt *o);
 #define OPT_FOREACH(o, table) for (const struct opt *o = (table); o->kind != OPT_KIND_END; o++)

@@ -11,6 +11,7 @@
 #include "cli/topics.h"
 
 #define NAME_WIDTH 12
+#define INDENT     "    " /* of lines in details that are not filled */
 
 const struct command *command_find(const struct command *const *commands, const char *name,
 				   struct err *err)
@@ -32,30 +33,57 @@ const struct command *command_find(const struct command *const *commands, const 
 
 #define WIDTH 80 /* of a terminal that nobody made wider */
 
-/* Words, filled into lines of that width, whatever lines they were written in; a blank line stays. */
-static void print_filled(const char *text, FILE *out)
+static int width_of(const struct invocation *inv)
 {
-	size_t at = 0, n;
+	const size_t columns = out_columns(fileno(inv->out), WIDTH);
 
-	for (text += strspn(text, " \n"); *text != '\0'; text += strspn(text, " \n")) {
-		n = strcspn(text, " \n");
-		if (at > 0 && strncmp(text - 2, "\n\n", 2) == 0) {
-			fputs("\n\n", out);
-			at = 0;
+	return columns < WIDTH ? (int)columns : WIDTH;
+}
+
+/* Words of text[0..len) from column `indent` on, whatever lines they were written in. */
+static void fill(const struct invocation *inv, const char *text, size_t len, int indent)
+{
+	const int width = width_of(inv);
+	const char *const end = text + len;
+	int at = indent;
+
+	for (text += strspn(text, " \n"); text < end; text += strspn(text, " \n")) {
+		const int n = (int)strcspn(text, " \n");
+
+		if (at > indent && at + 1 + n > width) {
+			fprintf(inv->out, "\n%*s", indent, "");
+			at = indent;
 		}
-		if (at > 0 && at + 1 + n > WIDTH) {
-			fputc('\n', out);
-			at = 0;
-		}
-		at += (size_t)fprintf(out, "%s%.*s", at > 0 ? " " : "", (int)n, text);
+		at += fprintf(inv->out, "%s%.*s", at > indent ? " " : "", n, text);
 		text += n;
 	}
-	fputc('\n', out);
+	fputc('\n', inv->out);
+}
+
+/* Paragraphs, with a blank line between; one that is indented stays as it was written. */
+static void print_paragraphs(const struct invocation *inv, const char *text)
+{
+	const char *between = "";
+	size_t n;
+
+	for (text += strspn(text, "\n"); *text != '\0'; text += n, text += strspn(text, "\n")) {
+		const char *end = strstr(text, "\n\n");
+
+		n = end ? (size_t)(end - text) : strlen(text);
+		fputs(between, inv->out);
+		between = "\n";
+		if (strncmp(text, INDENT, strlen(INDENT)) == 0)
+			fprintf(inv->out, "%.*s%s", (int)n, text, text[n - 1] == '\n' ? "" : "\n");
+		else
+			fill(inv, text, n, 0);
+	}
 }
 
 /* Behind `indent` columns; what does not fit goes on below, indented as much.  The column it ends in. */
-static int print_usage_options(const struct opt *table, int indent, FILE *out)
+static int print_usage_options(const struct invocation *inv, const struct opt *table, int indent)
 {
+	const int width = width_of(inv);
+	FILE *out = inv->out;
 	int at = indent;
 
 	OPT_FOREACH(o, table)
@@ -68,7 +96,7 @@ static int print_usage_options(const struct opt *table, int indent, FILE *out)
 		if (opt_takes_value(o))
 			len += snprintf(word + len, sizeof(word) - (size_t)len, " %s", o->metavar);
 		assert(len < (int)sizeof(word));
-		if (at + len + 1 > WIDTH) {
+		if (at + len + 1 > width) {
 			fprintf(out, "\n%*s", indent, "");
 			at = indent;
 		}
@@ -78,9 +106,10 @@ static int print_usage_options(const struct opt *table, int indent, FILE *out)
 	return at;
 }
 
-/* The names of rare commands from `first` up to `end`, in lines of 80 columns. */
+/* The names of rare commands from `first` up to `end`. */
 static void print_rare(const struct invocation *inv, size_t first, size_t end, const char *before)
 {
+	const int width = width_of(inv);
 	int at = 0;
 
 	for (size_t i = first; i < end; i++) {
@@ -89,7 +118,7 @@ static void print_rare(const struct invocation *inv, size_t first, size_t end, c
 
 		if (!c->rare)
 			continue;
-		if (at > 0 && at + len + 3 > WIDTH) {
+		if (at > 0 && at + len + 3 > width) {
 			before = ",\n              ";
 			at = NAME_WIDTH;
 		}
@@ -112,8 +141,10 @@ static size_t print_group(const struct invocation *inv, size_t first, bool all)
 	fprintf(out, "%s%s%s\n", out_style(inv, OUT_BOLD), group, out_style(inv, OUT_PLAIN));
 	for (end = first; commands[end] && strcmp(commands[end]->group, group) == 0; end++)
 		if (all || !commands[end]->rare) {
-			fprintf(out, "  %-*s%s\n", NAME_WIDTH, commands[end]->name,
-				commands[end]->summary);
+			const char *summary = commands[end]->summary;
+
+			fprintf(out, "  %-*s", NAME_WIDTH, commands[end]->name);
+			fill(inv, summary, strlen(summary), NAME_WIDTH + 2);
 			any = true;
 		}
 	if (!all)
@@ -127,9 +158,10 @@ static void print_overview(const struct invocation *inv, bool all)
 	FILE *out = inv->out;
 
 	fprintf(out, "usage: %s [OPTION]... COMMAND ...\n\n", inv->program);
-	print_filled("Snapshots and writable clones of whole project trees, ignored files too. A "
-		     "command works on the project around the current directory, without set-up.",
-		     out);
+	print_paragraphs(inv,
+			 "Snapshots and writable clones of whole project trees, ignored files too. "
+			 "A command works on the project around the current directory, without "
+			 "set-up.");
 	for (size_t i = 0; inv->commands[i];) {
 		fputc('\n', out);
 		i = print_group(inv, i, all);
@@ -137,7 +169,7 @@ static void print_overview(const struct invocation *inv, bool all)
 	fprintf(out, "\n%sOptions%s, before or after the command\n", out_style(inv, OUT_BOLD),
 		out_style(inv, OUT_PLAIN));
 	if (all)
-		opt_describe(global_opts, out);
+		opt_describe(global_opts, width_of(inv), out);
 	else
 		fputs("  -C DIR, --store DIR, --json, -q, -v, --color WHEN, -h, --version\n", out);
 	fprintf(out, "More: %s help --all, or %s help COMMAND\nTopics:", inv->program,
@@ -162,23 +194,26 @@ static void print_examples(const struct invocation *inv, const char *examples)
 static void print_command(const struct invocation *inv, const struct command *c)
 {
 	FILE *out = inv->out;
+	char summary[128];
 	int indent, at;
 
 	at = indent = fprintf(out, "usage: %s %s", inv->program, c->name);
 	if (c->opts)
-		at = print_usage_options(c->opts, indent, out);
-	if (c->words && at + 1 + (int)strlen(c->words) > WIDTH)
+		at = print_usage_options(inv, c->opts, indent);
+	if (c->words && at + 1 + (int)strlen(c->words) > width_of(inv))
 		fprintf(out, "\n%*s", indent, "");
 	fprintf(out, "%s%s\n\n", c->words ? " " : "", c->words ? c->words : "");
-	fprintf(out, "%c%s.\n", toupper((unsigned char)c->summary[0]), c->summary + 1);
+	snprintf(summary, sizeof(summary), "%c%s.", toupper((unsigned char)c->summary[0]),
+		 c->summary + 1);
+	fill(inv, summary, strlen(summary), 0);
 	if (c->details) {
 		fputc('\n', out);
-		print_filled(c->details, out);
+		print_paragraphs(inv, c->details);
 	}
 	if (c->opts) {
 		fprintf(out, "\n%sOptions%s\n", out_style(inv, OUT_BOLD),
 			out_style(inv, OUT_PLAIN));
-		opt_describe(c->opts, out);
+		opt_describe(c->opts, width_of(inv), out);
 	}
 	if (c->examples)
 		print_examples(inv, c->examples);

@@ -21,7 +21,7 @@ const struct topic topics[] = {
 	  "  14   a change waits for the approval of a person\n"
 	  "  15   no arm of an experiment passed\n"
 	  "  16   a tie of arms; nothing was promoted\n"
-	  "  141  the reader of the output has left; 130: ^C ended it\n"
+	  "  141  the program that read the output ended first; 130: ^C ended it\n"
 	  "\n"
 	  "`run` and `try` end with the command's own code, or with\n"
 	  "  124    the time limit was reached\n"

@@ -91,7 +91,7 @@ static int answer_run(struct invocation *inv, struct err *err)
 const struct command cmd_answer = {
 	.name = "answer",
 	.group = "Runs",
-	.summary = "decide what a run may do that no rule allows",
+	.summary = "allow or deny what a run asks for",
 	.rare = true,
 	.words = "[QUESTION allow|deny]",
 	.max_words = 2,

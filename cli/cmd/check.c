@@ -11,7 +11,7 @@ struct check_args {
 
 static const struct opt check_opts[] = {
 	OPT_FLAG(0, "repair", struct check_args, repair,
-		 "set damaged parts aside, and store again what is still elsewhere"),
+		 "set damaged parts aside, and restore them from projects and clones"),
 	OPT_END,
 };
 _Static_assert(sizeof(struct check_args) <= CMD_ARGS_MAX, "grow CMD_ARGS_MAX");

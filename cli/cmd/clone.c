@@ -28,7 +28,7 @@ static const struct opt clone_opts[] = {
 		     "remove it when it is this old and unused: 30m, 2h"),
 	OPT_SIZE(0, "quota", "SIZE", struct clone_args, quota, "limit its growth: 2G"),
 	OPT_STR(0, "durability", "HOW", struct clone_args, durability,
-		"fast, or full: fsync survives power loss (default)"),
+		"full (default): fsync survives power loss; or fast"),
 	OPT_FLAG(0, "private", struct clone_args, private, "for root alone: faster, but no runs"),
 	OPT_FLAG(0, "no-xattrs", struct clone_args, no_xattrs,
 		 "a private one without extended attributes"),
@@ -318,6 +318,6 @@ const struct command cmd_clone = {
 	.words = "[REMOTE/NAME [CLONE]]",
 	.max_words = 2,
 	.examples =
-	    "clone --root -n box\nclone origin/main theirs\nclone --from @-1 --count 8 -n agent --ttl 2h --quota 2G\n",
+	    "clone -n idea\nclone origin/main theirs\nclone --from @-1 --count 8 -n agent --ttl 2h --quota 2G\n",
 	.run = clone_run,
 };

@@ -161,7 +161,7 @@ static int doctor_run(struct invocation *inv, struct err *err)
 const struct command cmd_doctor = {
 	.name = "doctor",
 	.group = "Other",
-	.summary = "say what this machine can and cannot do, and how to mend it",
+	.summary = "say what this machine can and cannot do, and how to fix it",
 	.details =
 	    "Checks FUSE, what sandboxes need, the store and whether its disk is encrypted, the\n"
 	    "daemon and its mounts, and runs one command that does nothing in a sandbox. Changes\n"

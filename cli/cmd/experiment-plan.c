@@ -25,7 +25,7 @@ const struct opt experiment_plan_opts[] = {
 	OPT_LIST(0, "arm-after", "ARM:ARM", struct experiment_args, arm_after,
 		 "start the first arm from the result of the second, once that has passed"),
 	OPT_LIST(0, "arm-file", "NAME=FILE", struct experiment_args, arm_file,
-		 "try the arms of FILE inside of arm NAME; the best one is its result"),
+		 "try the arms of FILE inside arm NAME; the best one is its result"),
 	OPT_LIST(0, "matrix", "NAME=VALUE,...", struct experiment_args, matrix,
 		 "run each arm with each value of the variable NAME"),
 	OPT_LIST(0, "exclude", "NAME=VALUE,...", struct experiment_args, exclude,

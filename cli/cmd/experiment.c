@@ -543,7 +543,7 @@ const struct command cmd_experiment = {
 	    "rounds that go through all arms; a difference within the spread is a tie.\n"
 	    "\n"
 	    "FILE names a plan: .snap/experiments/FILE.yaml in the project, or experiments/FILE.yaml in\n"
-	    "your configuration. Options add to the plan or override it. --arm-file: arms inside of one.\n"
+	    "your configuration. Options add to the plan or override it. --arm-file puts arms inside an arm.\n"
 	    "\n"
 	    "The exit code is 15 if no arm passed, 16 if a tie kept --promote-best from promoting, and\n"
 	    "the code of `promote` if the promotion failed.\n"

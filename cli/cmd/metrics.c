@@ -389,7 +389,7 @@ const struct command cmd_metrics = {
 	.name = "metrics",
 	.group = "Store",
 	.rare = true,
-	.summary = "print numbers about the store and its daemon, as Prometheus takes them",
+	.summary = "print numbers about the store and its daemon for Prometheus",
 	.opts = metrics_opts,
 	.details =
 	    "The daemon's counters begin at 0 when it starts. This command does not start it; if it\n"

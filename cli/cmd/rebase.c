@@ -144,7 +144,7 @@ static int rebase_run(struct invocation *inv, struct err *err)
 const struct command cmd_rebase = {
 	.name = "rebase",
 	.group = "Changes",
-	.summary = "let a clone move on to what the project is now",
+	.summary = "move a clone to the project's present state",
 	.words = "[CLONE]",
 	.max_words = 1,
 	.opts = rebase_opts,

@@ -53,5 +53,6 @@ const struct command cmd_start = {
 	.details =
 	    "Mounts again what was mounted when the daemon ended. The daemon ends by itself when\n"
 	    "nothing is mounted and no command came for five minutes.\n",
+	.examples = "start\nstart --foreground\n",
 	.run = start_run,
 };

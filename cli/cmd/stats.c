@@ -203,5 +203,6 @@ const struct command cmd_stats = {
 	    "Of the whole store, which may hold many projects. A clone's own bytes are those that\n"
 	    "the store holds for it and not for its base, packed; 'list' and 'status' show the\n"
 	    "same number.\n",
+	.examples = "stats\nstats --json\n",
 	.run = stats_run,
 };

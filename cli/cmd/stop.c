@@ -49,5 +49,6 @@ const struct command cmd_stop = {
 	.details =
 	    "The next command that needs the daemon starts it again, and mounts the clones that\n"
 	    "were mounted.\n",
+	.examples = "stop\nstop --force\n",
 	.run = stop_run,
 };

@@ -36,5 +36,6 @@ const struct command cmd_version = {
 	.summary = "say which version this is",
 	.details = "With --json also which daemon serves the store, if one runs.\n",
 	.no_engine = true,
+	.examples = "version\nversion --json\n",
 	.run = version_run,
 };

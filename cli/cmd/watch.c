@@ -276,7 +276,7 @@ const struct command cmd_watch = {
 	.name = "watch",
 	.group = "Changes",
 	.rare = true,
-	.summary = "follow rules: when this happens, try that in a clone, and ship what may land",
+	.summary = "follow rules that act on events, in clones, and ship what may land",
 	.words = "[status|start|stop|log|pause|resume|test|fire|hook [RULE]]",
 	.max_words = 2,
 	.opts = watch_opts,
@@ -284,7 +284,14 @@ const struct command cmd_watch = {
 	    "Rules are in watch.yaml of your configuration: a trigger (files that change, a schedule, a\n"
 	    "command that begins to fail, a git ref, a line of a log, little room), an action in the\n"
 	    "sandbox on a fresh clone, a decision (report, keep or ship), and a budget. The project's\n"
-	    "own .snap/watch.yaml can only narrow them.\n"
+	    "own .snap/watch.yaml can only narrow them. A rule:\n"
+	    "\n"
+	    "    rules:\n"
+	    "      - name: lint\n"
+	    "        project: /home/me/src/shop\n"
+	    "        on: {files: [\"*.py\"]}\n"
+	    "        run: ruff check --fix .\n"
+	    "        then: report\n"
 	    "\n"
 	    "'start' follows them until 'stop'. 'status' is for the morning: what fired, was tried,\n"
 	    "landed, waits, and what it cost. 'test' runs a rule's action and says what would become\n"

@@ -242,7 +242,7 @@ def help_lines(command):
         "snapshot": 28,
         "status": 25,
         "try": 94,
-        "watch": 33,
+        "watch": 42,
         "worker": 44,
     }.get(command, 24)
 

@@ -1,13 +1,16 @@
 """Every command, as people read it and as programs do."""
 
 import base64
+import fcntl
 import os
 import re
 import resource
 import signal
+import struct
 import subprocess
 import sys
 import tarfile
+import termios
 from pathlib import Path
 
 from snaptest import SERVERS, World, flip, help_lines, leak_checks, main, needs_fuse, test
@@ -428,6 +431,24 @@ def help_knows_every_command_and_fits_a_screen(w: World):
         assert page.startswith(f"usage: snapcow {name}".encode()), page
         assert w.ok(name, "--help").out == w.ok(name, "-h").out == page, name
     assert not w.store.exists(), "asking for help must not make a store"
+
+
+@test
+def help_has_examples_and_fills_a_narrow_terminal(w: World):
+    for c in w.ok("help", "--json").json("snap.help/1", "commands")["commands"]:
+        assert c["examples"], c["name"]
+    assert "\n    rules:\n      - name: lint\n" in w.ok("help", "watch").out.decode()
+    assert '\n    restrict,command="snapcow serve' in w.ok("help", "serve").out.decode()
+    ours, theirs = os.openpty()
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 40, 0, 0))
+    w.ok("help", "gc", stdout=theirs)
+    os.close(theirs)
+    lines = os.read(ours, 65536).decode().replace("\r\n", "\n").splitlines()
+    os.close(ours)
+    long = [line for line in lines if len(line) > 40]
+    assert long == ["  snapcow gc --keep-last 20 --keep-within 30d --dry-run",
+                    "Options of every command: snapcow help --all"], long
+    assert "      --keep-last N" in lines and "Without options it removes no snapshot." in lines, lines
 
 
 @test

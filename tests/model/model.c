@@ -202,7 +202,7 @@ int main(int argc, char **argv)
 		return print_script(&args);
 	if (words.n < 2) {
 		fputs("usage: model [OPTION...] DIR REFDIR [SCRIPT...]\n", stderr);
-		opt_describe(model_opts, stderr);
+		opt_describe(model_opts, 80, stderr);
 		return 2;
 	}
 	return run(&args, words.n, argv + 1);

@@ -280,7 +280,7 @@ TEST(help_is_aligned_and_fits_80_columns)
 	FILE *f = open_memstream(&text, &len);
 
 	CHECK(f);
-	opt_describe(opts, f);
+	opt_describe(opts, 80, f);
 	CHECK_EQ(fclose(f), 0);
 	CHECK_STR(text, want);
 }
