@@ -3,6 +3,7 @@
 
 #include "cli/complete/complete.h"
 #include "cli/out.h"
+#include "engine/api/experiment.h"
 #include "engine/api/names.h"
 #include "engine/api/profile.h"
 #include "engine/api/run.h"
@@ -66,6 +67,16 @@ static void print_profiles(struct engine *e, FILE *out)
 		print_name(profiles.list[i].name, profiles.list[i].description, out);
 }
 
+static void print_experiments(struct engine *e, FILE *out)
+{
+	CLEANUP(engine_experiments_done) struct engine_experiments l = { 0 };
+
+	if (engine_experiments(e, false, &l, NULL) < 0)
+		return;
+	for (size_t i = 0; i < l.n; i++)
+		print_name(l.list[i].name, "experiment", out);
+}
+
 static int print_with(const struct invocation *inv, void (*print)(struct engine *e, FILE *out))
 {
 	const struct engine_options options = { .dir = inv->dir, .store = inv->store };
@@ -120,6 +131,8 @@ static int completion_run(struct invocation *inv, struct err *err)
 		return print_with(inv, print_runs);
 	if (strcmp(word, "profiles") == 0)
 		return print_with(inv, print_profiles);
+	if (strcmp(word, "experiments") == 0)
+		return print_with(inv, print_experiments);
 	cmd_hint(inv, "help completion");
 	return err_set(err, -EINVAL, "there is no completion for '%s': bash, zsh and fish have one",
 		       word);

@@ -15,7 +15,7 @@ static void print_kind(FILE *out, const struct complete_slot *slot)
 		[COMPLETE_STATES] = "states",         [COMPLETE_DIRS] = "dirs",
 		[COMPLETE_FILES] = "files",           [COMPLETE_COMMANDS] = "commands",
 		[COMPLETE_PROMOTIONS] = "promotions", [COMPLETE_RUNS] = "runs",
-		[COMPLETE_PROFILES] = "profiles",
+		[COMPLETE_PROFILES] = "profiles",     [COMPLETE_EXPERIMENTS] = "experiments",
 	};
 	const char *at = NULL, *word, *between = "";
 	size_t len;
@@ -163,7 +163,7 @@ static const char script[] =
     "\tcase $kind in\n"
     "\t'one of:'*) printf '%s\\n' ${kind#one of:} ;;\n"
     "\tcommands) printf '%s\\n' $_snapcow_commands ;;\n"
-    "\tclones | profiles | promotions | runs) \"$program\" \"${where[@]}\" completion \"$kind\" 2>/dev/null ;;\n"
+    "\tclones | experiments | profiles | promotions | runs) \"$program\" \"${where[@]}\" completion \"$kind\" 2>/dev/null ;;\n"
     "\tstates) \"$program\" \"${where[@]}\" completion states ${first:+\"$first\"} 2>/dev/null ;;\n"
     "\tdirs) compgen -d -- \"$cur\" ;;\n"
     "\tfiles) compgen -f -- \"$cur\" ;;\n"

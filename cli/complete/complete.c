@@ -26,6 +26,7 @@ static const struct {
 	{ "PROMOTION", true, COMPLETE_PROMOTIONS },
 	{ "RUN", true, COMPLETE_RUNS },
 	{ "PROFILE", true, COMPLETE_PROFILES },
+	{ "EXPERIMENT", true, COMPLETE_EXPERIMENTS },
 };
 
 /* Options whose words are too many to stand in the place of a name in help. */

@@ -3,8 +3,8 @@
  *
  * They are made of the tables that the parser reads: names of commands and options, choices, and
  * what a word stands for by the name that help gives it.  Names of clones, states and the like are
- * asked for when they are wanted: `completion clones`, `states [CLONE]`, `promotions`, `runs` or
- * `profiles`, one a line, a tab and words about it behind each.
+ * asked for when they are wanted: `completion clones`, `states [CLONE]`, `promotions`, `runs`,
+ * `profiles` or `experiments`, one a line, a tab and words about it behind each.
  */
 #pragma once
 
@@ -18,6 +18,7 @@ enum complete_kind {
 	COMPLETE_PROMOTIONS,
 	COMPLETE_RUNS,
 	COMPLETE_PROFILES,
+	COMPLETE_EXPERIMENTS,
 	COMPLETE_DIRS,
 	COMPLETE_FILES,
 	COMPLETE_COMMANDS,

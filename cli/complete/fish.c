@@ -22,6 +22,7 @@ static void print_slot(FILE *out, const struct complete_slot *slot)
 		[COMPLETE_PROMOTIONS] = "(__snapcow_names promotions)",
 		[COMPLETE_RUNS] = "(__snapcow_names runs)",
 		[COMPLETE_PROFILES] = "(__snapcow_names profiles)",
+		[COMPLETE_EXPERIMENTS] = "(__snapcow_names experiments)",
 		[COMPLETE_DIRS] = "(__fish_complete_directories)",
 		[COMPLETE_FILES] = "(__fish_complete_path)",
 		[COMPLETE_COMMANDS] = "$__snapcow_commands",

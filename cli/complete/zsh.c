@@ -27,6 +27,7 @@ static void print_slot(FILE *out, const struct complete_slot *slot)
 		[COMPLETE_PROMOTIONS] = "_snapcow_promotions",
 		[COMPLETE_RUNS] = "_snapcow_runs",
 		[COMPLETE_PROFILES] = "_snapcow_profiles",
+		[COMPLETE_EXPERIMENTS] = "_snapcow_experiments",
 		[COMPLETE_DIRS] = "_files -/",
 		[COMPLETE_FILES] = "_files",
 		[COMPLETE_COMMANDS] = "_snapcow_commands",
@@ -124,6 +125,7 @@ static const char head[] =
     "_snapcow_promotions() { _snapcow_names promotion promotions }\n"
     "_snapcow_runs() { _snapcow_names run runs }\n"
     "_snapcow_profiles() { _snapcow_names profile profiles }\n"
+    "_snapcow_experiments() { _snapcow_names experiment experiments }\n"
     "\n";
 
 static const char tail[] =

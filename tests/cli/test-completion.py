@@ -179,6 +179,22 @@ def bash_completes_ways_profiles_and_runs(w: World):
 
 
 @test
+def experiments_are_offered_behind_what_is_done_with_them(w: World):
+    w.take()
+    assert w.ok("completion", "experiments").out == b""
+    if w.snap("experiment", "-n", "faster", "--arm", "a=true").status == 125:
+        raise Skip("nothing can be run here")
+    assert w.ok("completion", "experiments").out == b"faster\texperiment\n"
+    for act in ("show", "promote", "rm"):
+        assert bash(w, f"snapcow experiment {act} f") == ["faster"], act
+    assert bash(w, "snapcow experiment sho") == ["show"]
+    if shutil.which("fish"):
+        assert "faster" in fish(w, "snapcow experiment show f")
+    if shutil.which("zsh"):
+        typed_in_zsh(w, "snapcow experiment show fas", "faster")
+
+
+@test
 def behind_a_clone_its_own_states_are_offered(w: World):
     project = filled(w)
     of_clone = w.ok("snapshot", "try-one", "-m", "its own", "--json").json("snap.snapshot/1")["snapshot"]
