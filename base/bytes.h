@@ -1,5 +1,5 @@
 /*
- * bytes.h - runs of bytes that somebody else owns.
+ * bytes.h - a borrowed run of bytes.
  */
 #pragma once
 

@@ -1,5 +1,5 @@
 /*
- * calendar.h - moments that come back: "Mon..Fri 03:00 Europe/Berlin".
+ * calendar.h - recurring times, such as "Mon..Fri 03:00 Europe/Berlin".
  *
  * An expression is [WEEKDAYS] [DATE] TIME [ZONE], much as systemd.time(7) has it, or one of the words hourly, daily,
  * weekly, monthly and perhaps a ZONE.  WEEKDAYS is Mon,Wed or Mon..Fri; DATE is YEAR-MONTH-DAY or MONTH-DAY;

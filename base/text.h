@@ -1,5 +1,5 @@
 /*
- * text.h - one owned string that is written anew, and lists of such.
+ * text.h - owned strings that are replaced as a whole, and lists of them.
  */
 #pragma once
 

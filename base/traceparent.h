@@ -1,5 +1,5 @@
 /*
- * traceparent.h - which trace of the caller something belongs to, in the form of W3C Trace Context.
+ * traceparent.h - the trace that a caller belongs to, in the form of W3C Trace Context.
  *
  * "00-TRACE-SPAN-FLAGS": 32, 16 and 2 lower-case hex digits.
  */

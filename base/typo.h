@@ -1,5 +1,5 @@
 /*
- * typo.h - which of our words was probably meant.
+ * typo.h - the word that a mistyped one probably means.
  *
  * Start with the word that was typed, offer every candidate, read `best`.
  */

@@ -1,5 +1,5 @@
 /*
- * user.h - what a user of this machine is called.
+ * user.h - the names of this machine's users.
  */
 #pragma once
 

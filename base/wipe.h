@@ -1,5 +1,5 @@
 /*
- * wipe.h - free what is secret, and leave nothing of it in memory.
+ * wipe.h - free a secret, and leave nothing of it in memory.
  */
 #pragma once
 

@@ -1,5 +1,5 @@
 /*
- * cgroup.h - groups of a run's own that bound and count what it uses.
+ * cgroup.h - the cgroups of a run, which limit and count what it uses.
  *
  * Only groups that are ours are ever written to.  With version 1 that is one that we make below
  * the caller's.  With version 2 a group that has processes must not pass controllers on, so the

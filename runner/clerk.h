@@ -1,5 +1,5 @@
 /*
- * clerk.h - what the clerk of a run is asked to do, and what its parts share (clerk-linux.c).
+ * clerk.h - requests to the clerk of a run, and what its parts share (clerk-linux.c).
  */
 #pragma once
 

@@ -1,5 +1,5 @@
 /*
- * confine.h - leave a process nothing but the descriptors that it has.
+ * confine.h - confine a process to the descriptors that it has.
  *
  * For a child that parses bytes nobody trusts: it can read and write what is open, use memory and processor
  * time up to a limit, and end.  It can open, connect, signal, trace, map code and start nothing.

@@ -1,5 +1,5 @@
 /*
- * layout.h - the mounts of a run, put together: what of the host it sees, and what is its own.
+ * layout.h - the mounts of a run: what it sees of the host, and what is its own.
  *
  * A struct layout owns the strings of its mounts.  Order matters: what is added later
  * covers what is there.

@@ -1,5 +1,5 @@
 /*
- * oci.h - a filter from a profile in the JSON of OCI and Docker, in the place of our own list.
+ * oci.h - a filter that a profile names, in the JSON of OCI and Docker, instead of our own list.
  *
  * A run has no capability, so rules that need one are left out, and rules for processes without it
  * are kept.  Names that libseccomp does not know are left out too, as they are by runc; then the

@@ -1,5 +1,5 @@
 /*
- * traffic.h - how much is asked of each live clone, through all of its mounts.
+ * traffic.h - counts of the requests to each live clone, through all of its mounts.
  *
  * Counting adds to one word without ordering anything; what a reader sees may be a moment old.
  */

@@ -1,5 +1,5 @@
 /*
- * echo.h - private to fuse/: operations that only make the kernel tell programs that watch files.
+ * echo.h - private to fuse/: operations that only make the kernel notify programs that watch files.
  *
  * The kernel tells them of what is done through it, and of nothing else.  So after a rollback somebody
  * removes and makes each changed name once more (mount_echo_begin()), and is answered here as if

@@ -1,5 +1,5 @@
 /*
- * platform.h - private to fuse/: getting a connection to the kernel, and getting rid of one.
+ * platform.h - private to fuse/: open a connection to the kernel, and close it.
  *
  * platform-linux.c implements it; platform-darwin.c refuses.
  */

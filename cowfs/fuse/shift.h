@@ -1,5 +1,5 @@
 /*
- * shift.h - private to fuse/: ids on a mount whose users have others than its layer.
+ * shift.h - private to fuse/: translate ids on a mount whose users have other ids than its layer.
  *
  * As an idmapped mount has it, for kernels that have none of FUSE: the owner of a file that the
  * map does not cover is nobody that its users could be.

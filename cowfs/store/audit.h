@@ -1,5 +1,5 @@
 /*
- * audit.h - the chain of digests by which a change of a receipt behind our back shows.
+ * audit.h - the chain of digests that shows whether a receipt was changed behind snap's back.
  *
  * Each receipt that is written or deleted adds an entry with the SHA-256 of the receipt and the digest
  * of the entry before, in the same transaction.  The head is a copy of the last entry.  Whoever can

@@ -1,5 +1,5 @@
 /*
- * behind.h - what an object names: the next step of whoever follows a tree to its end.
+ * behind.h - the objects that an object names: the next step of a walk over a tree.
  */
 #pragma once
 

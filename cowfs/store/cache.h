@@ -1,5 +1,5 @@
 /*
- * cache.h - objects of a store in memory, unpacked and checked, shared by all who read them.
+ * cache.h - objects of a store in memory, unpacked and checked, shared by all readers.
  *
  * What it holds never changes, so a reference may be kept as long as it is useful.  It may
  * hold what the store has no more, or has not yet: that an object is here proves nothing.

@@ -1,5 +1,5 @@
 /*
- * catalog-id.h - what a project, a snapshot or a receipt is known by.
+ * catalog-id.h - the ids of projects, snapshots and receipts.
  */
 #pragma once
 

@@ -1,5 +1,5 @@
 /*
- * content.h - what is in a regular file, from its first byte to its last.
+ * content.h - the content of a regular file, from its first byte to its last.
  *
  * The same bytes and holes always give the same content, so two files are equal
  * exactly if their contents are.  Holes are kept in whole blocks of CHUNK_SIZE_MAX

@@ -1,5 +1,5 @@
 /*
- * unshared.h - what one root reaches and another, that it came from, does not.
+ * unshared.h - the objects that one root reaches and the root that it came from does not.
  *
  * At the cost of the difference: what both name is not looked into.  So an object counts as shared
  * if the other root shows it on the way to where the two differ, in any place; one that is only

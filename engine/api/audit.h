@@ -1,5 +1,5 @@
 /*
- * audit.h - was something changed behind our back: receipts, runs, events, changes, firings?
+ * audit.h - whether receipts, runs, events, changes or firings were changed behind snap's back.
  *
  * Receipts have a chain of digests in the database (docs/reference/format.md, "Audit").  Each event has
  * the digest of the one before, and the event that ends a run has the digest of the run's record.

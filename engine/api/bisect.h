@@ -1,5 +1,5 @@
 /*
- * bisect.h - the first bad one of a line of snapshots or commits, found with several clones at once.
+ * bisect.h - find the first bad snapshot or commit of a line of them, with several clones at once.
  *
  * Each step runs the command on k states that split what is left into k+1 parts.  A state is good if
  * the command ends with 0, skipped if with 125, else bad, as `git bisect run` has it.  Each run has a

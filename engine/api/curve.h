@@ -1,5 +1,5 @@
 /*
- * curve.h - what a run used over time: a bounded number of samples, however long it takes.
+ * curve.h - what a run used over time, in a bounded number of samples.
  *
  * When there are as many samples as fit, two become one, and from then on half as many are taken.  A
  * sample that stands for several has the highest memory and number of processes of them.

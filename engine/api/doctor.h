@@ -1,5 +1,5 @@
 /*
- * doctor.h - what this machine and this store can do, and the way to what they cannot.
+ * doctor.h - checks of what this machine and this store can do, each with the fix.
  *
  * Looks and tries, in processes of its own where a try would leave traces; changes nothing.
  */

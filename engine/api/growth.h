@@ -1,5 +1,5 @@
 /*
- * growth.h - how large a store was, again and again since it was made.
+ * growth.h - the size of a store over time, in samples since it was made.
  *
  * The daemon notes it while it runs, at most once a minute, after each gc and when it ends.  The older
  * the rows, the fewer of them are kept.

@@ -1,5 +1,5 @@
 /*
- * matrix.h - the same arms with each combination of some values.
+ * matrix.h - a matrix: the same arms with each combination of some values.
  *
  * An axis is a variable with the values it takes.  Each arm becomes one for each combination, with the axes
  * in its environment and their values in its name: "cc=gcc,opt=O1".

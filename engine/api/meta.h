@@ -1,5 +1,5 @@
 /*
- * meta.h - what a snapshot is labelled with: keys and values.
+ * meta.h - the labels of a snapshot: keys with values.
  *
  * As one text: `key=value` on a line of its own for each key, in the order of keys, no newline
  * behind the last.  NULL means that there are none.  A key has letters, digits, `.`, `_` and `-`;

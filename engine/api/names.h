@@ -1,5 +1,5 @@
 /*
- * names.h - what there is to name here, to complete a command line.
+ * names.h - names that complete a command line here.
  *
  * Read from the store as it lies, so that it is quick: no daemon is asked or started.
  */

@@ -1,5 +1,5 @@
 /*
- * profile.h - what a run may use and see, under a name, so that nobody types it twice.
+ * profile.h - a profile: what a run may use and see, under a name.
  *
  * A profile is YAML: in the project (.snap/profiles/NAME.yaml), of the user
  * ($XDG_CONFIG_HOME/snapcow/profiles/NAME.yaml) or built in; the first that has the name counts.

@@ -1,5 +1,5 @@
 /*
- * promote.h - the changes of a clone reach the project; and the way back.
+ * promote.h - promote a clone's changes to the project, and undo that.
  *
  * What the clone changed since its base is merged with what the project is now (docs/design/merge.md).  A
  * conflict, or a path that the guard holds, is a result: nothing is changed then.  What lands does

@@ -1,5 +1,5 @@
 /*
- * question.h - what a run wants and no rule allows, while it waits for somebody's answer.
+ * question.h - a question: what a run wants and no rule allows, while it waits for an answer.
  *
  * A run that may ask (engine_run_options.ask_ms) puts a question for each connection and each system
  * call of a short list that would be refused (docs/reference/questions.md), and waits.  cowfsd keeps

@@ -1,5 +1,5 @@
 /*
- * rebase.h - a clone moves on to what the project is now, with its changes.
+ * rebase.h - move a clone to the project's present state, with its own changes on top.
  *
  * What the clone changed since its base is merged onto the project as it is (docs/design/rebase.md).  A conflict
  * is a result: nothing is changed then.  The clone goes to the merged tree while programs use it; what it

@@ -1,5 +1,5 @@
 /*
- * receipts.h - what was done to a project: promotions, rollbacks and what was taken back.
+ * receipts.h - receipts: the records of promotions, rollbacks and undos of a project.
  *
  * Read from the store as it lies: no daemon is asked or started.
  */

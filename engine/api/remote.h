@@ -1,5 +1,5 @@
 /*
- * remote.h - snapshots on their way to other machines and back.
+ * remote.h - push snapshots to other machines, and fetch them from there.
  *
  * A remote is a place that others can reach: a directory, a registry.  It keeps snapshots under names
  * that move.  A push sends what the remote lacks and moves the name last, so a name never means

@@ -1,5 +1,5 @@
 /*
- * rollback.h - a clone or the project back to a snapshot.
+ * rollback.h - roll a clone or the project back to a snapshot.
  *
  * What is there is kept as a snapshot first, so going back loses nothing.  A clone goes back while it
  * is in use.  A project is a real directory: it is changed by the journaled way of docs/design/apply.md,

@@ -1,5 +1,5 @@
 /*
- * service.h - cowfsd, for those who want to steer it by hand.
+ * service.h - cowfsd, for users who steer it by hand.
  *
  * Nobody has to: a verb that needs it starts it, and it leaves by itself.
  */

@@ -1,5 +1,5 @@
 /*
- * settings.h - what the user's own config.yaml says to the command line.
+ * settings.h - the user's settings for the command line, from config.yaml.
  */
 #pragma once
 

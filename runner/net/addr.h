@@ -1,5 +1,5 @@
 /*
- * addr.h - IP addresses and ranges of them, and which ones a name of the internet may not mean.
+ * addr.h - IP addresses and ranges of them, and those that a public name may not resolve to.
  */
 #pragma once
 

@@ -1,5 +1,5 @@
 /*
- * ask.h - what the bridge inside asks the proxy outside, and what that answers.
+ * ask.h - the messages between the bridge inside a run and the proxy outside.
  *
  * One message of SOCK_SEQPACKET each, integers little-endian:
  *

@@ -1,5 +1,5 @@
 /*
- * http.h - requests of HTTP/1, read so that no server could read another one in them.
+ * http.h - requests of HTTP/1, parsed so strictly that no server can read them differently.
  *
  * Strict where readers are known to differ: lines end with CR LF, no folded lines, no blank
  * before a colon, one length, one host.  What is not so is -EBADMSG, and the connection ends.

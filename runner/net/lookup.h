@@ -1,5 +1,5 @@
 /*
- * lookup.h - where a name leads, asked in a process of its own.
+ * lookup.h - look up the addresses of a name, in a process of its own.
  *
  * The resolver of libc may take long and cannot be interrupted; a child can.  It has no
  * descriptor but its pipe and ends with its parent.

@@ -1,5 +1,5 @@
 /*
- * publish-i.h - what the publisher outside asks of the door inside.
+ * publish-i.h - the messages from the publisher outside to the door inside.
  *
  * One message of SOCK_SEQPACKET each, little-endian: u8 version (1), u8 what, u16 port, u32 id.  The
  * publisher asks with `what` DOOR_IPV4 or DOOR_IPV6.  The door answers with the same message, with

@@ -1,5 +1,5 @@
 /*
- * secret.h - headers that the proxy puts into requests for one host, with what the run must not see.
+ * secret.h - headers with secrets that the proxy puts into requests, and the run never sees.
  *
  * A secret has a rule as allow.h reads it, for requests of one host.  Every request that the rule
  * allows gets the header, in place of any of that name.  What the server says afterwards on that

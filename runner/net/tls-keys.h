@@ -1,5 +1,5 @@
 /*
- * tls-keys.h - certificates by which a run believes that the proxy is the hosts it inspects.
+ * tls-keys.h - certificates that make a run accept the proxy as the hosts that it inspects.
  *
  * A child makes an authority for this run alone and a certificate for each host, hands over the
  * latter with their keys, and ends: the key of the authority is never outside of that child, and

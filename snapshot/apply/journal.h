@@ -1,5 +1,5 @@
 /*
- * journal.h - what is being done to a real directory, so that nobody finds it half done.
+ * journal.h - the journal of a change of a real directory, so that nobody finds it half done.
  *
  * One file per act, in the store's directory, from before the first change until the last trace of
  * the act is gone.  docs/design/apply.md describes its bytes and what recovery does in each state.

@@ -1,5 +1,5 @@
 /*
- * judge.h - what the guard says to a plan.
+ * judge.h - the guard's verdict on a plan.
  *
  * The plan is what lands, so the plan is what is judged: a file changes under all of its names, and a
  * directory that gives way takes along all that was in it.  Beside names and modes this looks at what only

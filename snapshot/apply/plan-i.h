@@ -1,5 +1,5 @@
 /*
- * plan-i.h - private to plan: one that is being made.
+ * plan-i.h - private to plan: a plan that is being made.
  */
 #pragma once
 

@@ -1,5 +1,5 @@
 /*
- * capture.h - a real directory -> a root in the store.
+ * capture.h - capture a real directory: it becomes a root in the store.
  *
  * Everything is captured, hidden files and those that git ignores too: names, attributes,
  * contents, holes, hard links, symlinks, special files, extended attributes.  Left out is what

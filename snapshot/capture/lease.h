@@ -1,5 +1,5 @@
 /*
- * lease.h - hold writers of a file up until it has been read.
+ * lease.h - hold up programs that write to a file until it has been read.
  *
  * Leases are for files whose content somebody promised and has not read yet.  While a file is in a
  * set, a process that opens it for writing or truncates it waits in that call.  The set then calls

@@ -1,5 +1,5 @@
 /*
- * signatures-i.h - private to signatures: where what stands in their bytes.
+ * signatures-i.h - private to signatures: the layout of their bytes.
  */
 #pragma once
 

@@ -1,5 +1,5 @@
 /*
- * stage-name.h - what apply calls the directory in which it works, inside of a project.
+ * stage-name.h - the name of the directory, inside a project, in which apply works.
  *
  * A capture leaves it out, so its name is known here, below both.
  */

@@ -1,5 +1,5 @@
 /*
- * delta.h - the difference of two trees as git would tell it, and what git has no words for.
+ * delta.h - the difference of two trees as git describes it, and what git cannot express.
  *
  * Files are what a patch can say: regular files and symlinks that came, went, moved, or changed
  * in content, in type or in whether they are executable.  Notes are the rest: owners, extended

@@ -1,5 +1,5 @@
 /*
- * hunks-i.h - the same comparison, always by libgit2.
+ * hunks-i.h - private to hunks: the same comparison, always by libgit2.
  */
 #pragma once
 

@@ -1,5 +1,5 @@
 /*
- * check.h - is every byte of a store what it should be, and if not, whose is it?
+ * check.h - check every byte of a store, and say which files a damaged one belongs to.
  *
  * Reads every row of both databases, verifies checksum, packing, id and form, lets
  * SQLite verify its own structure, then walks every ref and names the paths through

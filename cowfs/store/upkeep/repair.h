@@ -1,5 +1,5 @@
 /*
- * repair.h - take damaged rows out of the way of what could replace them.
+ * repair.h - set damaged rows aside, so that sound ones can replace them.
  *
  * A put of the bytes that a row should hold is refused as long as the row holds others.  So a
  * row whose content is damaged is copied to a file in `damaged/` and removed; then the
