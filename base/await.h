@@ -1,8 +1,7 @@
 /*
  * await.h - wait until somebody else has written to a file, or has closed it.
  *
- * A file that a dying process had open for writing is closed too, so whoever waits hears of any
- * death.  Nothing is looked at again and again.
+ * A process that dies closes its files too, so the caller notices any death.  Nothing is polled.
  */
 #pragma once
 

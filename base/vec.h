@@ -18,7 +18,7 @@ NODISCARD void *vec_more(void *list, size_t n, size_t *cap, size_t size);
 /* The same for an array that does not say for how many it has room; it may be grown by this alone. */
 NODISCARD void *vec_one_more(void *list, size_t n, size_t size);
 
-/* How many such an array of `n` has room for: whoever makes one otherwise makes it that large. */
+/* How many such an array of `n` has room for: make it that large if you allocate it otherwise. */
 size_t vec_room(size_t n);
 
 /* Make room for one more than `n`; false: there is no memory. */

@@ -41,7 +41,7 @@ struct scope_request {
 	uint64_t pids;
 	uint64_t cpus_milli;
 	pid_t also;      /* another process; 0 is none */
-	uint64_t weight; /* of its part of the processors beside others; 0: that of its threads */
+	uint64_t weight; /* of its part of the processors beside others; 0: by its threads */
 };
 
 /*

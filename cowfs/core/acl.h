@@ -23,7 +23,7 @@ bool acl_is_name(const char *name); /* is it one of the two? */
 /* Good as Linux has it: 0, else -EINVAL. */
 NODISCARD int acl_check(const void *acl, size_t len);
 
-/* No entries at all: whoever sets this wants the list gone. */
+/* No entries at all: to set this is to remove the list. */
 bool acl_is_empty(const void *acl, size_t len);
 
 /* Let `map` replace the ids of users and groups; false at the first that it refuses. */

@@ -45,7 +45,7 @@ static inline uint32_t file_shows(const struct file *f, uint64_t number)
 	return f->base.form == CONTENT_HOLE ? 0 : block_below(number, f->kept);
 }
 
-/* Count `data` anew. */
+/* Count `data` again. */
 void file_recount(struct file *f);
 
 /* --- file-block.c: one block ------------------------------------------------------------- */

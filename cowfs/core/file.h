@@ -7,8 +7,8 @@
  * underneath.  So writing needs nothing of the store until somebody writes to a second place
  * of the same block.
  *
- * A frozen file (file_freeze) shares blocks with the live one; whoever writes to a
- * shared block copies it first.
+ * A frozen file (file_freeze) shares blocks with the live one; a write to a shared
+ * block copies it first.
  *
  * No locks: the caller has one.  Sizes never exceed INT64_MAX.
  */

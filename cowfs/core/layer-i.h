@@ -117,7 +117,7 @@ struct layer {
 	_Atomic int64_t changed_at;  /* the last time, as dirty_since */
 	bool marked;                 /* something is not persisted, or not settled */
 	_Atomic int64_t dirty_since; /* monotonic ms; 0: nothing is dirty; read without the lock */
-	uint64_t turns_asked, turns_ended; /* of persists and the like, one at a time */
+	uint64_t turns_asked, turns_ended; /* of persists and similar work, one at a time */
 	bool sync_asked;                   /* one of those that wait for a turn is a sync */
 	_Atomic unsigned waiting;          /* for the end of one; read without the lock */
 	bool switching;                    /* a rollback: changes wait */
@@ -161,7 +161,7 @@ struct layer {
 
 struct cache *layers_cache(struct layers *ls);
 
-/* A promised file of this size is read piece by piece, and not kept for whoever reads it. */
+/* A promised file of this size is read piece by piece, and not kept for its reader. */
 #define PROMISE_PEEK_MIN ((uint64_t)8 << 20)
 
 /* Ask the source; without any lock. */
@@ -366,7 +366,7 @@ static inline bool node_is_dir(const struct node *n)
 /* It changed: what holds its attributes must be persisted. */
 void node_mark(struct layer *l, struct node *n);
 
-/* attr.c: takes set-id bits away, as a write of whoever calls does */
+/* attr.c: takes set-id bits away, as a write of the caller does */
 void node_kill_priv(const struct layer_call *call, struct node *n);
 
 /* As node_mark(), and its ctime is now; for a directory whose names changed also its mtime. */
@@ -402,7 +402,7 @@ void partly_note(struct layer *l, struct node *n);
  */
 NODISCARD int partly_keep(struct layer *l, struct err *err);
 
-/* Is what was written to it lost?  Whoever has it open learns of that with every fsync. */
+/* Is what was written to it lost?  Programs that have it open learn of that with every fsync. */
 bool partly_is_lost(struct layer *l, uint64_t id);
 
 /* --- list.c ----------------------------------------------------------------------------- */
@@ -445,7 +445,7 @@ NODISCARD int name_check(const char *name);
 
 /* --- name.c ----------------------------------------------------------------------------- */
 
-/* A node that is new today, of whoever calls, for a place in `dir`. */
+/* A node that is new today, owned by the caller, for a place in `dir`. */
 NODISCARD int node_make(struct op *op, const struct node *dir, uint32_t mode, struct node **ret);
 
 /* Forget a slot that was made and not used. */

@@ -142,7 +142,7 @@ NODISCARD int layer_removexattr(struct layer *l, const struct layer_call *call, 
 
 #define LAYER_IO_MAX ((size_t)1 << 20)
 
-/* Bytes that are held for whoever asked; they do not change. */
+/* Bytes that are held for the caller; they do not change. */
 struct layer_bytes {
 	struct iovec *iov;
 	int n;
@@ -224,7 +224,7 @@ NODISCARD int layer_sync(struct layer *l, uint64_t node, struct err *err);
 void layer_hold_names(struct layer *l);
 void layer_release_names(struct layer *l);
 
-/* What whoever caches names and directories must drop. */
+/* What a cache of names and directories must drop. */
 struct layer_changed_name {
 	uint64_t dir;
 	char *name; /* owned */

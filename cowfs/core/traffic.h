@@ -21,8 +21,8 @@ void traffic_rested(struct layer *l);
 
 /*
  * Nanoseconds of processor time that went into storing its changes and that no caller sees as its
- * own: the committer's, and that of threads that help to store much at once.  Whoever makes somebody
- * answer for it takes it from there.
+ * own: of the committer, and of threads that help to store much at once.  A caller that charges
+ * somebody for it subtracts it here.
  */
 _Atomic uint64_t *traffic_work(struct layer *l);
 

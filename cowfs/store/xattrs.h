@@ -27,7 +27,7 @@ struct xattr {
 NODISCARD int xattrs_put(struct batch *b, const struct xattr *list, size_t n,
 			 struct object_id *ret_id, struct err *err);
 
-/* Encoding alone, for whoever has no batch.  `out` is replaced. */
+/* Encoding alone, without a batch.  `out` is replaced. */
 NODISCARD int xattrs_encode(const struct xattr *list, size_t n, struct buf *out, struct err *err);
 
 /* -EBADMSG with a sentence unless the bytes are exactly what xattrs_encode() writes. */

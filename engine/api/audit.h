@@ -3,9 +3,9 @@
  *
  * Receipts have a chain of digests in the database (docs/reference/format.md, "Audit").  Each event has
  * the digest of the one before, and the event that ends a run has the digest of the run's record.
- * Changes and firings have a log of the same sort, with the digest of each state.  All of it can be computed anew by
- * whoever may write to the store, so the heads are worth keeping elsewhere, or worth a signature: that cannot be
- * made anew without the key.
+ * Changes and firings have a log of the same sort, with the digest of each state.  Anyone who can write to the
+ * store can compute all of this again.  So keep the heads elsewhere, or sign them: nobody can forge a signature
+ * without the key.
  */
 #pragma once
 

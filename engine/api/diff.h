@@ -29,7 +29,7 @@ struct engine_diff_options {
 	struct engine_watch watch;
 };
 
-/* How a root of a distribution changed, as whoever administers one would put it. */
+/* How a root of a distribution changed, in the words of somebody who administers one. */
 enum engine_distro_kind {
 	ENGINE_USER,
 	ENGINE_GROUP,

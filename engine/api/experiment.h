@@ -149,7 +149,7 @@ struct engine_fleet {
 	char *remote;     /* that states travel through; NULL: the only one that there is */
 	bool insecure;    /* as of engine_on_options */
 	bool signed_only; /* an allowed signer must have signed what comes back, */
-	char *signers;    /* as this file lists them; NULL: that of config.yaml, if it names one */
+	char *signers;    /* as this file lists them; NULL: config.yaml's, if it names one */
 	char *sign;       /* a key that signs what is sent; NULL: none */
 	char **labels;    /* that a worker must have */
 	size_t n_labels;

@@ -5,8 +5,8 @@
  * The stages are data: pipeline.yaml in the user's configuration, which the project's own
  * '.snap/pipeline.yaml' can only narrow (docs/reference/pipeline.md).  A change enters a stage once all
  * stages before it have passed for the very same content; each keeps a receipt, and each receipt names the one
- * before it by its digest.  The state of a change is in the store: whoever dies meanwhile, what was decided is
- * done at most once, and the next command goes on.
+ * before it by its digest.  The state of a change is in the store: whichever process dies, a decision is
+ * carried out at most once, and the next command continues.
  */
 #pragma once
 

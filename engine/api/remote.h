@@ -61,7 +61,7 @@ struct engine_push_options {
 	/* Keys of age or SSH, or files of some; none: as config.yaml says. */
 	const char *const *encrypt_to;
 	size_t n_encrypt_to;
-	const char *identity; /* a key to read what is encrypted there; NULL: that of config.yaml */
+	const char *identity; /* a key to read what is encrypted there; NULL: config.yaml's */
 	const char *sign;     /* a key to sign it with, as ssh-keygen -f has it; NULL: not signed */
 	struct engine_watch watch;
 };
@@ -85,17 +85,17 @@ void engine_pushed_done(struct engine_pushed *p);
 NODISCARD int engine_push(struct engine *e, const struct engine_push_options *options,
 			  struct engine_pushed *ret, struct err *err);
 
-/* Whose signature is asked for.  All zero: what config.yaml says of the remote. */
+/* Whose signature is required.  All zero: what config.yaml says of the remote. */
 struct engine_trust {
 	bool required;
-	const char *signers; /* a file of ssh-keygen's ALLOWED SIGNERS; NULL: that of config.yaml */
+	const char *signers; /* a file of ssh-keygen's ALLOWED SIGNERS; NULL: config.yaml's */
 	const char *as;      /* REPOSITORY:NAME that it was signed as; NULL: those of the remote */
 };
 
 struct engine_fetch_options {
 	const char *from; /* REMOTE[:NAME] */
 	struct engine_trust trust;
-	const char *identity; /* a key to decrypt with; NULL: that of config.yaml */
+	const char *identity; /* a key to decrypt with; NULL: config.yaml's */
 	const char *tag;      /* for it in this project; NULL: REMOTE/NAME */
 	const char *manifest; /* exactly this one, whatever the name means now; NULL: that */
 	/* A manifest that is like it, and the snapshot here that holds it; NULL: what the name meant last. */

@@ -6,7 +6,7 @@
  *
  *   - name: keys
  *     paths: ["secrets/", "*.pem"]     # as in .gitignore
- *     why: whoever has them is us
+ *     why: anyone who has them can act for us
  *     level: hold                      # or warn, or pass; hold if nothing is said
  *
  * Of rules that match a path the first counts, and these come before the built-in ones.

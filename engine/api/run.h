@@ -111,7 +111,7 @@ enum engine_run_state {
 	ENGINE_RUN_RUNNING,
 	ENGINE_RUN_ENDED,
 	ENGINE_RUN_REFUSED,   /* the sandbox could not be set up, and nothing ran */
-	ENGINE_RUN_LOST,      /* whoever ran it was killed, and so was it */
+	ENGINE_RUN_LOST,      /* the process that ran it was killed, and so was the run */
 	ENGINE_RUN_CANCELLED, /* by engine_run_cancel() */
 };
 

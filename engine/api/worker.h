@@ -1,7 +1,7 @@
 /*
  * worker.h - commands that run on other machines.
  *
- * Whoever wants one pushes a state to a remote and posts a ticket to a queue, a NATS server with JetStream.  A
+ * The caller pushes a state to a remote and posts a ticket to a queue, a NATS server with JetStream.  A
  * worker takes the ticket, fetches what its store lacks, runs the command in its own sandbox, by its own
  * profiles, pushes what came of it and posts a result.  A ticket has exactly one result, however many workers
  * died over it (docs/design/workers.md).
@@ -16,7 +16,7 @@
 
 /* --- a worker ----------------------------------------------------------------------------- */
 
-/* Keys of whoever does tickets.  All zero: what config.yaml says of the remote, and nothing is signed. */
+/* Keys of the worker.  All zero: what config.yaml says of the remote, and nothing is signed. */
 struct engine_worker_keys {
 	const char *sign; /* signs results, and what they left; as of struct engine_push_options */
 	const char *identity;          /* reads states that are encrypted */

@@ -41,7 +41,7 @@ NODISCARD int request_rule_parse(const char *text, struct request_rule *ret,
 struct request {
 	struct http_span method, path, query;
 	bool has_query;
-	bool tls; /* it came within TLS; for whoever knows that to set */
+	bool tls; /* it came within TLS; the caller sets it */
 };
 
 /* False if the head names no path of a server, as "*" does. */

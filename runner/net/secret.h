@@ -26,11 +26,11 @@ struct net_secret {
 };
 
 struct net_secrets {
-	struct net_secret *list; /* owned by whoever made it */
+	struct net_secret *list; /* owned by its maker */
 	size_t n;
 };
 
-/* Is there one for the target, whatever is asked for? */
+/* Is there one for the target, whatever the request? */
 bool net_secrets_concern(const struct net_secrets *s, const struct allow_target *target,
 			 uint16_t port);
 

@@ -5,7 +5,7 @@
  *
  *   - Nothing is overwritten or removed but what the plan expects to be there.  A file that
  *     somebody changed meanwhile is a conflict: everything is taken back, and the error names its path.
- *   - Whatever fails, or whoever dies, at any moment: the directory is then as it was, or is so
+ *   - Whatever fails, and whenever the process dies: the directory is then as it was, or is so
  *     after apply_recover(); or else all of it is as wanted, and survives power loss.
  *   - No symlink is followed, nothing outside of the directory is touched, and no other
  *     file system that is mounted below it.

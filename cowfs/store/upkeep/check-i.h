@@ -34,7 +34,7 @@ struct check {
 struct checked_row {
 	enum object_kind kind; /* 0: it has none */
 	struct object_id id;   /* zero: it has none */
-	const void *packed;    /* borrowed from the query; NULL: there is nothing to be had */
+	const void *packed;    /* borrowed from the query; NULL: there is nothing */
 	size_t len;
 	bool unpacked; /* its bytes are in `raw`, right or wrong */
 	bool right;    /* they are those that its id names, whatever the checksum says */
@@ -56,7 +56,7 @@ NODISCARD int check_add_once(struct check *c, const char *what, const char *why,
 NODISCARD int check_add_about(struct check *c, enum object_kind kind, const struct object_id *id,
 			      const char *why, size_t *ret, struct err *err);
 
-/* Note something, and the object is bad for whoever names it. */
+/* Note something; the object is then bad for everything that names it. */
 NODISCARD int check_add_object(struct check *c, enum object_kind kind, const struct object_id *id,
 			       const char *why, size_t *ret, struct err *err);
 
