@@ -2,6 +2,7 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <string.h>
 #include <unistd.h>
@@ -330,6 +331,13 @@ int fail_report(struct invocation *inv, int r, const struct err *err)
 	else
 		print_human(inv, sentence);
 	return status_of(inv, kind);
+}
+
+int fail_interrupted(struct invocation *inv, const struct err *err)
+{
+	const int r = fail_report(inv, -EINTR, err);
+
+	return r < 0 ? r : 128 + SIGINT;
 }
 
 int fail_with(struct invocation *inv, enum cmd_status status, const struct err *err,

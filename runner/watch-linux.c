@@ -224,6 +224,7 @@ static int on_signal(struct watch *w, struct err *err)
 		return 0;
 	}
 	pass.value = (int)info.ssi_signo;
+	w->ret->interrupted |= pass.value != SIGUSR1 && pass.value != SIGUSR2;
 	IGNORE_RESULT(line_send(w->run->line, &pass, NULL, 0),
 		      "a run that is gone needs no signal");
 	return 0;

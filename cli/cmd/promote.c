@@ -1,6 +1,7 @@
 #include <errno.h>
 
 #include "base/log.h"
+#include "cli/fail.h"
 #include "cli/out.h"
 #include "cli/progress.h"
 #include "cli/show/conflicts.h"
@@ -249,6 +250,8 @@ static int promote_run(struct invocation *inv, struct err *err)
 	r = engine_promote(inv->engine, &options, &p, err);
 	progress_done(inv->progress);
 	hint(inv, args->again, r);
+	if (r == -EINTR)
+		return fail_interrupted(inv, err);
 	return r < 0 ? r : print_result(inv, &p, err);
 }
 

@@ -359,6 +359,8 @@ static int try_run(struct invocation *inv, struct err *err)
 	if (r < 0)
 		return r;
 	r = inv->json ? decide_json(&t, err) : decide_for_people(&t, err);
+	if (r == -EINTR)
+		return fail_interrupted(inv, err);
 	if (r < 0)
 		return r;
 	/* ^C is one of the keys. */

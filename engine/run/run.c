@@ -454,6 +454,7 @@ static void take_result(struct running *r, const struct sandbox_result *result, 
 			 : r->output.failed == -EPIPE          ? 128 + SIGPIPE
 							       : result->exit_code;
 	run->signal = result->signal;
+	run->interrupted = result->interrupted;
 	run->oom_killed = result->oom_killed;
 	/* The limit that ended the run comes before one that only truncated something. */
 	if (result->limit || run->timed_out)

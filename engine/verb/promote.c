@@ -170,6 +170,10 @@ static int run_check(struct engine *e, const struct engine_promote_options *o, c
 	r = r < 0 || !both ? r : read_tail(fileno(both), &run.out, err);
 	if (r < 0)
 		return err_wrap(err, r, "check '%.100s'", command);
+	/* Whoever ends the promotion asks for no verdict. */
+	if (run.interrupted)
+		return err_set(err, -EINTR, "nothing is promoted: a signal ended check '%.100s'",
+			       command);
 	if (o->checking)
 		o->checking(command, &run, o->checking_ctx);
 	*c = (struct engine_checked){

@@ -6,6 +6,7 @@ no thread more than before. As root, and with --user as an ordinary user.
 """
 
 import contextlib
+import json
 import os
 import signal
 import subprocess
@@ -17,6 +18,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "live"))
 
 import livetest  # noqa: E402  (found through the line above)
 from livetest import is_clean, live_test, note  # noqa: E402
+from promotetest import kept  # noqa: E402
 from snaptest import LONG, SNAP, dice  # noqa: E402
 
 FILES, SIZE = 150, 20_000
@@ -227,6 +229,34 @@ def whenever_the_asker_goes_nothing_appears_later(w):
     note(f"{len(chosen)} verbs, {len(chosen) * ROUNDS} askers, {ended} of them ended by the signal, "
          f"{unsaid} after their act was done")
     assert ended > 0, "none was killed while it was at it"
+
+
+def interrupted(w, *words):
+    """What a command says that gets ^C once its check runs, which begins with making the file `begun`."""
+    process = subprocess.Popen([SNAP, *words], cwd=w.project, env=w.env, stdin=subprocess.DEVNULL,
+                               stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    while not list((w.store / "clones").glob("run-*/begun")):
+        assert process.poll() is None, process.communicate()
+        time.sleep(0.05)
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=60)
+    assert process.returncode == 130, (process.returncode, out, err)
+    return out, err
+
+
+@live_test
+def a_check_that_is_interrupted_ends_the_promotion_without_a_verdict(w):
+    path = livetest.clone(w, "-n", "try")
+    (path / "README.md").write_text("second\n")
+    before, check = kept(w), "touch begun; sleep 1000"
+    _, err = interrupted(w, "promote", "try", "--check", check)
+    assert b"nothing is promoted: a signal ended check 'touch begun" in err, err
+    out, _ = interrupted(w, "promote", "--json", "try", "--check", "trap 'exit 3' INT; touch begun; sleep 1000 & wait")
+    assert "a signal ended check" in json.loads(out)["error"]["message"], out
+    assert b"a signal ended check" in interrupted(
+        w, "try", "--promote-if-ok", "--check", check, "--", "sh", "-c", "echo third >README.md")[1]
+    assert kept(w) == before and w.ok("ps", "--json").json("snap.ps/1")["runs"] == []
+    assert (w.project / "README.md").read_text() == "first\n"
 
 
 if __name__ == "__main__":
