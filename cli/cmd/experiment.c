@@ -40,6 +40,16 @@ static bool is_blocked(const struct outcome *o)
 	return end_of(o) != ENGINE_PROMOTED && o->x.promote != ENGINE_PROMOTE_COMPATIBLE;
 }
 
+/* Somebody removed the clone of the one that was to be promoted. */
+static bool lost_winner(const struct engine_experiment *x)
+{
+	for (size_t i = 0; x->promote == ENGINE_PROMOTE_BEST && x->winner && i < x->n_arms; i++)
+		if (strcmp(x->arms[i].name, x->winner) == 0)
+			return !x->arms[i].has_clone && x->arms[i].promotion[0] == '\0' &&
+			       x->arms[i].why;
+	return false;
+}
+
 static int code_of(const struct outcome *o)
 {
 	static const int codes[] = {
@@ -58,6 +68,8 @@ static int code_of(const struct outcome *o)
 		return CMD_TIE;
 	if (is_blocked(o))
 		return codes[end_of(o)];
+	if (lost_winner(x))
+		return CMD_NOT_FOUND;
 	if (x->promote == ENGINE_PROMOTE_COMPATIBLE && x->n_promoted == 0 &&
 	    end_of(o) != ENGINE_PROMOTED)
 		return CMD_CONFLICT;
@@ -207,8 +219,7 @@ static int finish(struct invocation *inv, const char *act, struct experiments_vi
 	experiments_view_done(v);
 	if (r == -EINTR && o->x.name) {
 		hint_resume(inv, o->x.name);
-		r = fail_report(inv, r, err);
-		return r < 0 ? r : 128 + SIGINT;
+		return fail_interrupted(inv, err);
 	}
 	if (r == -EEXIST)
 		cmd_hint(inv, "experiment list --all");

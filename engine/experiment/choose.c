@@ -216,6 +216,17 @@ int choose_arm(struct work *w, struct engine_arm *arm, struct err *err)
 	return r;
 }
 
+/* A clone that is gone cannot be promoted by whoever resumes either, so that is what came of it. */
+static int choose_one(struct work *w, struct engine_arm *arm, struct err *err)
+{
+	int r = choose_arm(w, arm, err);
+
+	if (r != -ENOENT || engine_has_clone(w->engine, arm->clone))
+		return r;
+	arm->has_clone = false;
+	return text_set(&arm->why, err, "not promoted: its clone was removed");
+}
+
 /* No other command has the project's turn once this returns, so a landing is over. */
 static int await_landing(struct work *w, const struct engine_arm *arm, struct err *err)
 {
@@ -257,7 +268,7 @@ static int choose_compatible(struct work *w, struct err *err)
 
 		if (arm->state != ENGINE_ARM_PASSED || *arm->promotion != '\0' || !arm->has_clone)
 			continue;
-		r = choose_arm(w, arm, err);
+		r = choose_one(w, arm, err);
 		if (r == -ECANCELED)
 			r = text_set(&arm->why, err,
 				     "not promoted: its clone changed after it was judged");
@@ -274,5 +285,5 @@ int choose_arms(struct work *w, struct err *err)
 		return choose_compatible(w, err);
 	if (x->promote != ENGINE_PROMOTE_BEST || !winner || x->n_promoted > 0)
 		return 0;
-	return choose_arm(w, winner, err);
+	return choose_one(w, winner, err);
 }

@@ -46,6 +46,27 @@ def all_that_is_compatible_has_the_same_code_afterwards(w):
     assert experiment(w, "resume", "i")["promoted"] == ["b"] == got["promoted"]
 
 
+@live_test
+def a_winner_whose_clone_is_removed_before_it_lands_ends_it(w):
+    process = popen(w, "experiment", "-n", "x", "--arm", "a=echo a > a; until [ -e stop ]; do sleep 0.05; done; rm stop",
+                    "--check", "[ ! -e gate ] || until [ -e go ]; do sleep 0.05; done", "--promote-best")
+    until(lambda: w.ok("ps", "--json").json("snap.ps/1")["runs"])
+    (w.project / "gate").touch()  # the merged tree has it, and the arm has not
+    w.ok("run", "--no-snapshot", "x-a", "--", "touch", "stop")
+    until(lambda: list((w.store / "clones").glob("run-*/gate")))
+    w.ok("rm", "--force", "x-a")
+    for gate in (w.store / "clones").glob("run-*/gate"):
+        gate.with_name("go").touch()
+    process.communicate(timeout=60)
+    assert process.returncode == 4, process.returncode
+    for word in ("wait", "resume"):
+        got = experiment(w, word, "x", status=4)
+        assert got["state"] == "ended" and arm(got, "a")["why"] == "not promoted: its clone was removed", got
+    assert not (w.project / "a").exists()
+    w.ok("experiment", "rm", "x")
+    nothing_is_left(w)
+
+
 # --- whose clone it is -----------------------------------------------------------------------
 
 def stopped_before(w, *words):
