@@ -15,6 +15,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import time
 import traceback
 from pathlib import Path
 
@@ -285,7 +286,7 @@ def run_one(number, fn):
     top = tempfile.mkdtemp(prefix="snap-cli-")
     title = f"{number} - {fn.__name__}"
     world = World(top)
-    why, skipped = None, ""
+    why, skipped, start = None, "", time.monotonic()
     for step in (lambda: fn(world), world.end):
         try:
             step()
@@ -295,7 +296,7 @@ def run_one(number, fn):
             why = (why or "") + traceback.format_exc()
     if why:
         print("# " + why.rstrip().replace("\n", "\n# "))
-    print(f"{'not ok' if why else 'ok'} {title}{skipped}")
+    print(f"# {time.monotonic() - start:.1f} s\n{'not ok' if why else 'ok'} {title}{skipped}")
     sys.stdout.flush()
     shutil.rmtree(top, ignore_errors=True)
     return not why
