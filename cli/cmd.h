@@ -140,6 +140,8 @@ void cmd_hint_again(struct invocation *inv, const struct hint_again *again);
 
 /* For -EACCES: leave out what cannot be read, unless it is the store. */
 void cmd_hint_unreadable(struct invocation *inv);
+/* The same, if that is what failed. */
+void cmd_hint_if_unreadable(struct invocation *inv, int r, const struct err *err);
 
 /* Put "--" before the last n that were typed, so that hints know whose options those are. */
 void cmd_put_dashes(struct invocation *inv, int n);

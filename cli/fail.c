@@ -248,6 +248,13 @@ void cmd_hint_unreadable(struct invocation *inv)
 		cmd_hint(inv, "doctor");
 }
 
+void cmd_hint_if_unreadable(struct invocation *inv, int r, const struct err *err)
+{
+	/* Only a capture says so; what cannot be changed has the same code. */
+	if (r == -EACCES && strstr(err->msg, ".snapignore can leave"))
+		cmd_hint_unreadable(inv);
+}
+
 void cmd_put_dashes(struct invocation *inv, int n)
 {
 	const size_t all = count_typed(inv), at = all - (size_t)n;

@@ -17,7 +17,7 @@ struct promote_args {
 	const char *conflict, *markers, *to, *plan;
 	const char *profile;
 	uint64_t mem, time;
-	bool git, dry_run, rules, yes, again, with_hunks, root;
+	bool git, dry_run, rules, yes, again, with_hunks, root, skip_unreadable;
 };
 
 static const struct opt promote_opts[] = {
@@ -42,6 +42,8 @@ static const struct opt promote_opts[] = {
 	OPT_LIST(0, "allow", "PATH", struct promote_args, allow, "let PATH pass the guard"),
 	OPT_FLAG(0, "git", struct promote_args, git,
 		 "bring its commits, as branches snap/CLONE/..."),
+	OPT_FLAG(0, "skip-unreadable", struct promote_args, skip_unreadable,
+		 "leave what cannot be read as it is"),
 	OPT_FLAG(0, "continue", struct promote_args, again,
 		 "repeat one that met conflicts, with its options"),
 	OPT_FLAG(0, "with-hunks", struct promote_args, with_hunks,
@@ -191,9 +193,20 @@ static int print_result(struct invocation *inv, const struct engine_promotion *p
 	return r;
 }
 
-static void hint(struct invocation *inv, bool again, int r)
+static void set_limits(const struct promote_args *args, struct engine_run_limits *limits)
 {
-	if (r == -ENOENT && again)
+	engine_run_limits_init(limits);
+	limits->mem = args->mem;
+	limits->time_ms = args->time;
+}
+
+static void hint(struct invocation *inv, int r, const struct err *err)
+{
+	const struct promote_args *args = inv->args;
+
+	if (!args->skip_unreadable)
+		cmd_hint_if_unreadable(inv, r, err);
+	if (r == -ENOENT && args->again)
 		cmd_hint_again(inv, &(struct hint_again){ .without = "continue" });
 	/* Or what --to names is not there. */
 	if (r == -ENOENT && !(inv->n_words > 0 && engine_has_clone(inv->engine, inv->words[0])))
@@ -216,6 +229,7 @@ static int promote_run(struct invocation *inv, struct err *err)
 		.to = args->to,
 		.root = args->root,
 		.plan = args->plan,
+		.skip_unreadable = args->skip_unreadable,
 		.git = args->git,
 		.dry_run = args->dry_run,
 		.again = args->again,
@@ -236,9 +250,7 @@ static int promote_run(struct invocation *inv, struct err *err)
 	r = join_checks(inv, &checks, &options, err);
 	if (r < 0)
 		return r;
-	engine_run_limits_init(&limits);
-	limits.mem = args->mem;
-	limits.time_ms = args->time;
+	set_limits(args, &limits);
 	r = typed_read(&allow, &args->allow, err);
 	if (r < 0)
 		return r;
@@ -249,7 +261,7 @@ static int promote_run(struct invocation *inv, struct err *err)
 		return r;
 	r = engine_promote(inv->engine, &options, &p, err);
 	progress_done(inv->progress);
-	hint(inv, args->again, r);
+	hint(inv, r, err);
 	if (r == -EINTR)
 		return fail_interrupted(inv, err);
 	return r < 0 ? r : print_result(inv, &p, err);

@@ -10,7 +10,7 @@
 
 struct rebase_args {
 	const char *conflict, *markers;
-	bool dry_run;
+	bool dry_run, skip_unreadable;
 };
 
 static const struct opt rebase_opts[] = {
@@ -18,6 +18,8 @@ static const struct opt rebase_opts[] = {
 		"stop (default), ours (the project's), theirs (the clone's) or markers"),
 	OPT_STR(0, "markers", "STYLE", struct rebase_args, markers,
 		"merge (default), diff3 or zdiff3"),
+	OPT_FLAG(0, "skip-unreadable", struct rebase_args, skip_unreadable,
+		 "leave what cannot be read as the clone has it"),
 	OPT_FLAG('n', "dry-run", struct rebase_args, dry_run, "only say what would change"),
 	OPT_END,
 };
@@ -113,6 +115,7 @@ static int rebase_run(struct invocation *inv, struct err *err)
 	const struct rebase_args *args = inv->args;
 	struct engine_rebase_options options = {
 		.clone = inv->n_words > 0 ? inv->words[0] : NULL,
+		.skip_unreadable = args->skip_unreadable,
 		.dry_run = args->dry_run,
 		.watch = progress_watch(inv->progress),
 	};
@@ -125,6 +128,8 @@ static int rebase_run(struct invocation *inv, struct err *err)
 	progress_done(inv->progress);
 	if (r == -ENOENT)
 		cmd_hint(inv, "list");
+	if (!args->skip_unreadable)
+		cmd_hint_if_unreadable(inv, r, err);
 	if (r < 0)
 		return r;
 	if (rebased.conflicted && !rebased.dry_run)

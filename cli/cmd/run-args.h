@@ -16,7 +16,8 @@ struct run_args {
 	    allow_missing, artifact, label;
 	const char *as;
 	char as_ids[ENGINE_AS_SIZE]; /* the same, as numbers */
-	bool tty, no_snapshot, keep, rm, detach, ask, root, lazy, wait, insecure, signed_only;
+	bool tty, no_snapshot, keep, rm, detach, ask, root, lazy, wait, skip_unreadable, insecure,
+	    signed_only;
 };
 
 /* Of a struct that is, or begins with, struct run_args. */
@@ -71,6 +72,8 @@ struct run_args {
 		     "begin before the project's files are read"),                                 \
 	    OPT_FLAG(0, "wait", struct run_args, wait,                                             \
 		     "begin when all of them are, however many there are to be read"),             \
+	    OPT_FLAG(0, "skip-unreadable", struct run_args, skip_unreadable,                       \
+		     "leave out what cannot be read"),                                             \
 	    OPT_STR(0, "path", "DIR", struct run_args, path,                                       \
 		    "only this directory of the project"),                                         \
 	    OPT_FLAG(0, "keep", struct run_args, keep, "keep the clone that is made for it"),      \

@@ -33,6 +33,7 @@ static int check(const struct run_args *a, struct err *err)
 		{ "as", a->as != NULL },
 		{ "lazy", a->lazy },
 		{ "wait", a->wait },
+		{ "skip-unreadable", a->skip_unreadable },
 		{ "path", a->path != NULL },
 		{ "tty", a->tty },
 		{ "allow-missing", a->allow_missing.n > 0 },

@@ -122,6 +122,10 @@ static int check(struct invocation *inv, struct err *err)
 {
 	const struct run_args *args = inv->args;
 	const bool named = names_clone(inv);
+	const char *of_made = args->lazy              ? "lazy"
+			      : args->skip_unreadable ? "skip-unreadable"
+						      : NULL;
+	const char *of_project = args->path ? "path" : args->wait ? "wait" : NULL;
 
 	if (inv->n_words == inv->n_before && !args->code)
 		return no_command(inv, err);
@@ -141,20 +145,16 @@ static int check(struct invocation *inv, struct err *err)
 		    "option '--durability' is for the clone that is made for a run: '%s' "
 		    "keeps its own",
 		    inv->words[0]);
-	if (args->lazy && named)
+	if (of_made && named)
 		return err_set(
 		    err, -EINVAL,
-		    "option '--lazy' is for the clone that is made for a run: name no clone");
-	if (args->wait && (args->root || named))
+		    "option '--%s' is for the clone that is made for a run: name no clone",
+		    of_made);
+	if (of_project && (args->root || named || (args->path && inv->n_before > 0)))
 		return err_set(err, -EINVAL,
-			       "option '--wait' is for the clone that is made of the project for a "
+			       "option '--%s' is for the clone that is made of the project for a "
 			       "run: %s",
-			       args->root ? "leave '--root' out" : "name no clone");
-	if (args->path && (args->root || inv->n_before > 0))
-		return err_set(err, -EINVAL,
-			       "option '--path' is for the clone that is made of the project for a "
-			       "run: %s",
-			       args->root ? "leave '--root' out" : "name no clone");
+			       of_project, args->root ? "leave '--root' out" : "name no clone");
 	if (args->ttl != ENGINE_UNSAID && !args->keep)
 		return err_set(err, -EINVAL, "option '--ttl' needs '--keep'");
 	if (args->tty && args->detach)
@@ -227,6 +227,7 @@ static int read_options(const struct invocation *inv, struct engine_run_options 
 		.no_snapshot = args->no_snapshot,
 		.lazy = args->lazy,
 		.eager = args->wait,
+		.skip_unreadable = args->skip_unreadable,
 		.part = args->path,
 		.keep = args->keep,
 		.strict = strict,
@@ -275,10 +276,12 @@ static void hint_ports(struct invocation *inv)
 							  .without = "publish" });
 }
 
-static void hint(struct invocation *inv, const struct engine_run *run, int r)
+static void hint(struct invocation *inv, const struct engine_run *run, int r, const struct err *err)
 {
 	const struct run_args *args = inv->args;
 
+	if (!args->skip_unreadable)
+		cmd_hint_if_unreadable(inv, r, err);
 	if (r == -ENOENT && args->profile)
 		cmd_hint(inv, "profile list");
 	if (r == -ENOENT && inv->n_before > 0)
@@ -399,7 +402,7 @@ int run_go(struct invocation *inv, struct engine_waiting **waits, struct engine_
 	else
 		r = engine_run(inv->engine, &options, ret, err);
 	progress_done(inv->progress);
-	hint(inv, ret, r);
+	hint(inv, ret, r, err);
 	return r;
 }
 

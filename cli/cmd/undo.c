@@ -7,7 +7,7 @@
 struct undo_args {
 	const char *conflict, *markers;
 	uint64_t newer;
-	bool dry_run, yes, root;
+	bool dry_run, yes, root, skip_unreadable;
 };
 
 static const struct opt undo_opts[] = {
@@ -17,6 +17,8 @@ static const struct opt undo_opts[] = {
 		"merge (default), diff3 or zdiff3"),
 	OPT_DURATION(0, "if-newer-than", "TIME", struct undo_args, newer,
 		     "refuse if it is older than that"),
+	OPT_FLAG(0, "skip-unreadable", struct undo_args, skip_unreadable,
+		 "leave what cannot be read as it is"),
 	OPT_FLAG('n', "dry-run", struct undo_args, dry_run, "only say what would change"),
 	OPT_FLAG(0, "root", struct undo_args, root, "undo a `promote --root`, as root"),
 	OPT_FLAG('y', "yes", struct undo_args, yes, "for scripts; there is no question to answer"),
@@ -32,6 +34,7 @@ static int undo_run(struct invocation *inv, struct err *err)
 		.what = inv->n_words > 0 ? inv->words[0] : NULL,
 		.newer_than_ms = args->newer,
 		.root = args->root,
+		.skip_unreadable = args->skip_unreadable,
 		.dry_run = args->dry_run,
 		.watch = progress_watch(inv->progress),
 	};
@@ -48,6 +51,8 @@ static int undo_run(struct invocation *inv, struct err *err)
 	else if (r == -ENOENT)
 		cmd_hint(inv, "log");
 	promotions_hint_lost(inv, r);
+	if (!args->skip_unreadable)
+		cmd_hint_if_unreadable(inv, r, err);
 	return r < 0 ? r : promotions_tell(inv, &p, err);
 }
 

@@ -21,6 +21,7 @@ struct landing {
 	bool pinned;            /* or not yet */
 	struct buf lacks;       /* what of that could not be read: `lacking`, or NULL, is this */
 	char *lacking;
+	const char **leave; /* owned; the paths that could not be read: they stay as they are */
 	int64_t as_of;
 };
 
@@ -28,6 +29,9 @@ struct landing {
 NODISCARD int landing_open(struct landing *l, struct task *task, const struct project *p,
 			   const struct survey_options *options, struct err *err);
 void landing_close(struct landing *l);
+
+/* -EACCES if more could not be read than `now` and `leave` list. */
+NODISCARD int landing_check_unread(const struct landing *l, struct err *err);
 
 struct landing_act {
 	struct receipt receipt; /* what is known of it so far; strings are borrowed */

@@ -47,6 +47,26 @@ void landed_done(struct landed *l)
 
 /* --- looking ---------------------------------------------------------------------------- */
 
+static int note_unread(struct landing *l, struct err *err)
+{
+	const struct capture_report *unread = &l->now.unread;
+
+	l->leave = calloc(unread->n + 1, sizeof(*l->leave));
+	if (!l->leave)
+		return err_nomem(err);
+	for (size_t i = 0; i < unread->n; i++)
+		l->leave[i] = unread->list[i].path;
+	return 0;
+}
+
+int landing_check_unread(const struct landing *l, struct err *err)
+{
+	if (l->now.unread.more == 0 || system_is(l->project->path))
+		return 0;
+	return err_set(err, -EACCES, "'%s': too much cannot be read to leave it out by name",
+		       l->project->path);
+}
+
 static int capture_project(struct landing *l, const struct survey_options *options, struct err *err)
 {
 	CLEANUP(batch_end_p) struct batch *b = NULL;
@@ -57,6 +77,7 @@ static int capture_project(struct landing *l, const struct survey_options *optio
 		return r;
 	r = survey_capture(l->task, l->project, b, options, &l->now, err);
 	survey_tell_unread(l->task, &l->now, r);
+	r = r < 0 ? r : note_unread(l, err);
 	if (r < 0)
 		return r;
 	r = survey_lacks(&l->now, &l->lacks, &l->lacking, err);
@@ -100,6 +121,7 @@ void landing_close(struct landing *l)
 {
 	if (l->pinned)
 		store_unpin(l->task->engine.store, OBJECT_TREE, &l->now.root);
+	free(l->leave);
 	captured_done(&l->now);
 	buf_done(&l->lacks);
 	snapshot_done(&l->newest);

@@ -1,12 +1,14 @@
 /*
  * promote-takes.c - which paths take part in a promotion.
  */
+#include <errno.h>
 #include <string.h>
 
 #include "base/vec.h"
 #include "engine/act/deliver-i.h"
 #include "engine/act/promoting-i.h"
 #include "engine/find/conflicts-i.h"
+#include "snapshot/diff/changes.h"
 
 static void tell_left(struct promoting *p, const char *path, size_t len)
 {
@@ -42,8 +44,29 @@ bool promoting_takes(const char *path, void *ctx)
 		tell_left(p, path, len);
 		return false;
 	}
+	/* That the project as captured lacks it does not mean that it was deleted. */
+	if (survey_is_unread(&p->landing.now, path))
+		return false;
 	if (deliver_is(p))
 		return is_delivered(p, path);
 	return (!p->paths || ignore_covers(p->paths, path)) &&
 	       (!p->excludes || !ignore_covers(p->excludes, path));
+}
+
+static int refuse_unread(const char *path, char status, void *ctx, struct err *err)
+{
+	const struct promoting *p = ctx;
+
+	(void)status;
+	if (!survey_is_unread(&p->landing.now, path))
+		return 0;
+	return err_set(err, -EACCES,
+		       "nothing is taken back: '%.160s' belongs to it and cannot be read", path);
+}
+
+int promoting_check_unread(struct promoting *p, struct err *err)
+{
+	if (p->landing.now.unread.n == 0)
+		return 0;
+	return changes_each(p->store, &p->base.root, &p->theirs_root, refuse_unread, p, err);
 }

@@ -198,7 +198,10 @@ static struct engine_list allowed(const struct promoting *p)
 static int plan_all(struct promoting *p, struct err *err)
 {
 	AUTO_FREE char *mount = p->clone.name ? live_path(p->task->host, p->clone.name) : NULL;
-	const struct plan_options options = { .as_of = p->landing.as_of };
+	const struct plan_options options = { .as_of = p->landing.as_of,
+					      .leave = p->landing.leave,
+					      .n_leave = p->landing.now.unread.n,
+					      .leave_unseen = true };
 	const struct engine_list allow = allowed(p);
 	const struct judge_options guard = {
 		.guard = p->guard,
@@ -251,6 +254,7 @@ static int fill_after(struct promoting *p, const struct object_id *tree, struct 
 		.parent = p->landing.newest.id,
 		.project = p->project.id,
 		.message = message,
+		.lacks = p->landing.lacking,
 		.created = engine_now(),
 		.files = root.top.below.files,
 		.bytes = root.top.below.bytes + root.in_links.bytes,
@@ -444,7 +448,9 @@ static int find_early(struct promoting *p, struct err *err)
 static int promote(struct promoting *p, struct err *err)
 {
 	const struct engine_promote_options *o = p->options->asked;
-	struct survey_options survey = { .watch = o->watch, .machine = o->root };
+	struct survey_options survey = { .skip_unreadable = o->skip_unreadable,
+					 .watch = o->watch,
+					 .machine = o->root };
 	int r = find_parts(p, err);
 
 	if (r >= 0 && p->options->undo && o->root)
@@ -455,10 +461,13 @@ static int promote(struct promoting *p, struct err *err)
 	survey.place = deliver_is(p) ? &p->place : NULL;
 	r = landing_open(&p->landing, p->task, deliver_is(p) ? &p->target : &p->project, &survey,
 			 err);
+	r = r < 0 ? r : landing_check_unread(&p->landing, err);
 	if (r < 0)
 		return r;
 	if (p->options->undo)
 		r = promoting_find_undone(p, err);
+	if (r >= 0 && p->options->undo)
+		r = promoting_check_unread(p, err);
 	if (r < 0)
 		return r;
 	if (deliver_is(p))

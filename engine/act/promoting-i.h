@@ -50,6 +50,9 @@ struct promoting {
 /* Does this path take part?  `ctx` is the struct promoting. */
 bool promoting_takes(const char *path, void *ctx);
 
+/* Of an undo, which is done whole or not at all: refuse if it would change what cannot be read. */
+NODISCARD int promoting_check_unread(struct promoting *p, struct err *err);
+
 /*
  * What is meant (promote-find.c): the clone with its project, base and state; the project of an undo;
  * and, only with the project's turn, since landing_open() has ended any interrupted change, what is undone.

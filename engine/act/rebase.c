@@ -153,6 +153,8 @@ static bool is_left(const char *path, void *ctx)
 	const struct rebasing *p = ctx;
 	size_t len;
 
+	if (survey_is_unread(&p->landing.now, path))
+		return true;
 	return conflicts_is_git(path, &len) &&
 	       has_folder(p->result.left, p->result.n_left, path, len);
 }
@@ -181,7 +183,9 @@ static int merge_one(struct rebasing *p, const struct object_id *base, const str
 	return 0;
 }
 
-/* Take the clone's side in .git folders; the first merge left the project's there. */
+/*
+ * Take the clone's side in .git folders and of what cannot be read; the first merge left the project's there.
+ */
 static int bring_left(struct rebasing *p, struct err *err)
 {
 	CLEANUP(merge_done) struct merge m = { 0 };
@@ -195,7 +199,7 @@ static int bring_left(struct rebasing *p, struct err *err)
 		.now = p->now,
 	};
 
-	if (p->result.n_left == 0)
+	if (p->result.n_left == 0 && p->landing.now.unread.n == 0)
 		return 0;
 	return merge_one(p, &p->landing.now.root, &first, &options, &none, &m, err);
 }
@@ -505,13 +509,15 @@ static int act(struct rebasing *p, struct err *err)
 
 static int rebase(struct rebasing *p, struct err *err)
 {
-	struct survey_options survey = { .watch = p->options->watch };
+	struct survey_options survey = { .skip_unreadable = p->options->skip_unreadable,
+					 .watch = p->options->watch };
 	int r = find_clone(p, err);
 
 	if (r < 0)
 		return r;
 	survey.part = p->base.part;
 	r = landing_open(&p->landing, p->task, &p->project, &survey, err);
+	r = r < 0 ? r : landing_check_unread(&p->landing, err);
 	if (r < 0)
 		return r;
 	r = carry_git(p, err);

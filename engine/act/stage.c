@@ -388,6 +388,7 @@ static int stage_new(struct task *task, const struct stage_options *o, struct st
 		.from = o->root ? taken.snapshot.id : o->from,
 		.lazy = o->lazy,
 		.eager = o->eager,
+		.skip_unreadable = o->skip_unreadable,
 		.part = o->part,
 		.via = o->via ? o->via : made_for,
 		.ttl_ms = o->ttl_ms,

@@ -98,7 +98,8 @@ int strays_tell(struct task *task, struct captured *captured, const char *projec
 	const struct capture_report *gits = &captured->gits;
 	struct err why = { 0 };
 
-	if (gits->n == 0 && gits->more == 0)
+	/* A clone is not captured, and has no root there. */
+	if (gits->n == 0 && gits->more == 0 && !object_id_is_zero(&captured->root))
 		note_none(task->host, &captured->root);
 	if (gits->n == 0)
 		return 0;

@@ -37,7 +37,8 @@ struct engine_promote_options {
 	const char *plan;         /* only if it is this, as an earlier answer has it; NULL: any */
 	enum merge_on_conflict on_conflict;
 	enum merge_style style;
-	bool git; /* commits made in the clone come into branches snap/CLONE/... */
+	bool skip_unreadable; /* of the project: leave what cannot be read as it is */
+	bool git;             /* commits made in the clone come into branches snap/CLONE/... */
 	bool dry_run;
 	bool with_hunks; /* the texts of conflicts, too */
 	bool again;      /* with the options of the promotion that met conflicts last, and these */
@@ -159,6 +160,7 @@ struct engine_undo_options {
 	bool root;              /* of this machine, `/`, wherever the engine is; only root may */
 	enum merge_on_conflict on_conflict;
 	enum merge_style style;
+	bool skip_unreadable; /* as of a promotion, but not what it is to change */
 	bool dry_run;
 	struct engine_watch watch;
 };

@@ -13,6 +13,7 @@ struct engine_rebase_options {
 	const char *clone; /* NULL: the one that holds the engine's directory */
 	enum merge_on_conflict on_conflict;
 	enum merge_style style;
+	bool skip_unreadable; /* of the project: what cannot be read stays as the clone has it */
 	bool dry_run;
 	struct engine_watch watch;
 };

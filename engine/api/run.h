@@ -79,6 +79,7 @@ struct engine_run_options {
 	bool no_snapshot;                 /* of a named clone */
 	bool lazy;                        /* the clone that is made: files may be read later */
 	bool eager;                       /* the same: they may not, however many there are */
+	bool skip_unreadable;             /* the same: without what cannot be read */
 	const char *part;                 /* the same: of this directory alone; NULL: of all */
 	bool keep;                        /* the clone that is made */
 	bool strict;                      /* fsync in the clone that is made waits for the disk */

@@ -141,9 +141,6 @@ static struct stage_options staging_of(const struct running *r)
 	uint32_t ids;
 	const uint32_t first_id = sandbox_ids_outside(&ids);
 
-	/* A root is mounted in the run's own namespaces, which know its ids. */
-	if (o->root)
-		ids = 0;
 	return (struct stage_options){
 		.run = r->run.id,
 		.clone = o->clone,
@@ -151,6 +148,7 @@ static struct stage_options staging_of(const struct running *r)
 		.root = r->root_dir,
 		.lazy = o->lazy || o->root,
 		.eager = o->eager,
+		.skip_unreadable = o->skip_unreadable,
 		.part = o->part,
 		.keep = o->keep,
 		.strict = o->strict,
@@ -166,7 +164,8 @@ static struct stage_options staging_of(const struct running *r)
 			  : time > 0 && time < TTL_MAX_MS ? time + TTL_SLACK_MS
 							  : TTL_MAX_MS,
 		.first_id = first_id,
-		.ids = ids,
+		/* A root is mounted in the run's own namespaces, which know its ids. */
+		.ids = o->root ? 0 : ids,
 		.watch = o->watch,
 	};
 }

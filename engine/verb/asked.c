@@ -34,6 +34,7 @@ int asked_write(const struct engine_promote_options *o, struct buf *out, struct 
 	set_names(j, "allow", &o->allow);
 	json_set_bool(j, "git", o->git);
 	json_set_bool(j, "root", o->root);
+	json_set_bool(j, "skip_unreadable", o->skip_unreadable);
 	json_set_uint(j, "on_conflict", o->on_conflict);
 	json_set_uint(j, "style", o->style);
 	json_set_name(j, "profile", o->profile);
@@ -95,6 +96,7 @@ static int read_asked(struct asked *a, const char *text, struct err *err)
 		return r;
 	o->git |= json_get_bool(j, "git");
 	o->root |= json_has(j, "root") && json_get_bool(j, "root");
+	o->skip_unreadable |= json_has(j, "skip_unreadable") && json_get_bool(j, "skip_unreadable");
 	if (o->on_conflict == MERGE_STOP)
 		o->on_conflict = (enum merge_on_conflict)json_get_uint(j, "on_conflict");
 	if (o->style == MERGE_STYLE_PLAIN)

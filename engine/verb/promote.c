@@ -79,6 +79,7 @@ static int undo(struct engine *e, const struct engine_undo_options *options,
 	const struct engine_promote_options asked = {
 		.on_conflict = options->on_conflict,
 		.style = options->style,
+		.skip_unreadable = options->skip_unreadable,
 		.dry_run = options->dry_run,
 		.root = options->root,
 		.watch = options->watch,

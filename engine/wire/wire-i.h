@@ -249,6 +249,7 @@ struct stage_options {
 	uint64_t ttl_ms;   /* of the one that is made, should nobody be left to remove it */
 	/* What ids 0 and up of the run are outside, and how many; 0 of them: what they are inside. */
 	uint32_t first_id, ids;
+	bool skip_unreadable; /* of the project: leave out what cannot be read */
 	struct engine_watch watch;
 };
 

@@ -63,6 +63,7 @@ static const struct field wire_promote_asked_fields[] = {
 	FIELD(FIELD_UINT, struct engine_promote_options, on_conflict),
 	FIELD(FIELD_UINT, struct engine_promote_options, style),
 	FIELD(FIELD_BOOL, struct engine_promote_options, root),
+	FIELD(FIELD_BOOL, struct engine_promote_options, skip_unreadable),
 	FIELD(FIELD_BOOL, struct engine_promote_options, dry_run),
 	FIELD(FIELD_BOOL, struct engine_promote_options, with_hunks),
 	FIELD_LIST_OF(FIELD_NAMES, struct engine_promote_options, "paths", paths.items, paths.n,
@@ -115,6 +116,7 @@ static const struct field wire_rebase_options_fields[] = {
 	FIELD(FIELD_NAME_OR_NULL, struct engine_rebase_options, clone),
 	FIELD(FIELD_UINT, struct engine_rebase_options, on_conflict),
 	FIELD(FIELD_UINT, struct engine_rebase_options, style),
+	FIELD(FIELD_BOOL, struct engine_rebase_options, skip_unreadable),
 	FIELD(FIELD_BOOL, struct engine_rebase_options, dry_run),
 };
 const struct fields wire_rebase_options =

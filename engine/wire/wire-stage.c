@@ -24,6 +24,7 @@ static const struct field wire_stage_options_fields[] = {
 	FIELD(FIELD_NAME_OR_NULL, struct stage_options, root),
 	FIELD(FIELD_BOOL, struct stage_options, lazy),
 	FIELD(FIELD_BOOL, struct stage_options, eager),
+	FIELD(FIELD_BOOL, struct stage_options, skip_unreadable),
 	FIELD(FIELD_NAME_OR_NULL, struct stage_options, part),
 	FIELD(FIELD_NAME_OR_NULL, struct stage_options, via),
 	FIELD(FIELD_BOOL, struct stage_options, keep),

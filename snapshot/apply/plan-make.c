@@ -232,21 +232,29 @@ static bool cut_last(char *path)
 	return slash != NULL;
 }
 
-/* A directory that holds something left alone stays, too. */
-static int keep_above(struct plan_making *m, struct err *err)
+static int keep_above(struct plan *p, const char *kept, struct err *err)
 {
-	AUTO_FREE char *above = NULL;
+	AUTO_FREE char *above = strdup(kept);
+	int r;
+
+	if (!above)
+		return err_nomem(err);
+	do {
+		r = keep_one(p, above, kept, err);
+	} while (r >= 0 && cut_last(above));
+	return r;
+}
+
+/* A directory that holds something left alone stays, too. */
+static int keep_all_above(struct plan_making *m, struct err *err)
+{
+	const struct plan_options *o = m->options;
 	int r = 0;
 
-	for (size_t k = 0; k < m->kept.n && r >= 0; k++) {
-		free(above);
-		above = strdup(m->kept.list[k]);
-		if (!above)
-			return err_nomem(err);
-		do {
-			r = keep_one(&m->plan, above, m->kept.list[k], err);
-		} while (r >= 0 && cut_last(above));
-	}
+	for (size_t i = 0; i < m->kept.n && r >= 0; i++)
+		r = keep_above(&m->plan, m->kept.list[i], err);
+	for (size_t i = 0; o->leave_unseen && i < o->n_leave && r >= 0; i++)
+		r = keep_above(&m->plan, o->leave[i], err);
 	return r;
 }
 
@@ -308,7 +316,7 @@ int plan_make(struct store *s, const struct object_id *now, const struct object_
 	r = plan_link(&m, err);
 	if (r < 0)
 		return r;
-	r = keep_above(&m, err);
+	r = keep_all_above(&m, err);
 	if (r < 0)
 		return r;
 	r = need_dirs(&m, err);

@@ -61,6 +61,7 @@ struct plan {
 struct plan_options {
 	const char *const *leave; /* paths left alone with all below them */
 	size_t n_leave;
+	bool leave_unseen; /* they are there, though `now` lacks them: what holds them stays, too */
 	/*
 	 * An existing file stays if the rules (ignore.h) of the wanted tree exclude it: that the
 	 * tree lacks it then means nothing.

@@ -28,7 +28,9 @@ static struct plan plan_leaving(struct grove *g, const struct object_id *now,
 				const struct object_id *wanted, const char *leave, int code)
 {
 	const char *const list[] = { leave };
-	const struct plan_options options = { .leave = list, .n_leave = leave != NULL };
+	const struct plan_options options = { .leave = list,
+					      .n_leave = leave != NULL,
+					      .leave_unseen = true };
 	struct err err = { 0 };
 	struct plan p = { 0 };
 	int r = plan_make(g->s, now, wanted, &options, &p, &err);
@@ -108,6 +110,11 @@ TEST(what_is_left_alone_stays_with_all_that_holds_it)
 
 	p = plan_leaving(&g, &now, &wanted, "a/out", 0);
 	CHECK(!file_at(&p, "a/out"));
+	CHECK_EQ(dir_at(&p, "a")->act, PLAN_TOUCH);
+	plan_done(&p);
+
+	p = plan_leaving(&g, &now, &wanted, "a/unseen", 0);
+	CHECK_EQ(file_at(&p, "a/out")->act, PLAN_REMOVE);
 	CHECK_EQ(dir_at(&p, "a")->act, PLAN_TOUCH);
 	plan_done(&p);
 

@@ -1,0 +1,161 @@
+"""What cannot be read: refused with a hint, or left as it is, and never taken for deleted."""
+
+import os
+import pwd
+import shutil
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "live"))
+
+import livetest  # noqa: E402  (found through the line above)
+from livetest import live_test  # noqa: E402
+from snaptest import SNAP, Skip, World, main  # noqa: E402
+
+
+def as_nobody(w):
+    """A function like w.snap() for an ordinary user, to whom the project belongs: root can read everything."""
+    if os.geteuid() != 0:
+        raise Skip("only root can prepare it")
+    nobody = pwd.getpwnam(livetest.ORDINARY)
+    livetest.open_fuse_for_all()
+    w.top.chmod(0o755)
+    program = w.top / "snap"
+    shutil.copy(SNAP, program)
+    for path in (w.top, w.home, w.project, *w.project.rglob("*")):
+        os.chown(path, nobody.pw_uid, nobody.pw_gid)
+    return lambda *args: w.snap(*args, program=program, user=nobody.pw_uid, group=nobody.pw_gid, extra_groups=[])
+
+
+def close(path):
+    """Nobody but root reads it from now on."""
+    os.chown(path, 0, 0)
+    path.chmod(0o600)
+
+
+def prepare(w, *closed):
+    """As as_nobody(), for a project with a clone `try` of its files, of which these are closed afterwards."""
+    snap = as_nobody(w)
+    for name in closed:
+        path = w.project / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_text("precious\n")
+        path.chmod(0o644)
+        for made in (path.parent, path):
+            os.chown(made, w.project.stat().st_uid, w.project.stat().st_gid)
+    snap("clone", "-n", "try").ends(0)
+    for name in closed:
+        close(w.project / name)
+    return snap, w.store / "clones" / "try"
+
+
+def change(snap, script):
+    snap("run", "--no-snapshot", "try", "--", "sh", "-c", script).ends(0)
+
+
+def skips(result, *names):
+    """What was left out is said."""
+    for name in names:
+        assert f"'{name}': ".encode() in result.err and b"left out" in result.err, result
+    return result
+
+
+@live_test
+def each_command_that_captures_the_project_names_the_option_and_has_it(w: World):
+    snap, _ = prepare(w, "src/closed")
+    change(snap, "echo second >README.md")
+    for command in (("run", "--", "cat", "README.md"), ("try", "--discard", "--", "true"), ("rebase", "try"),
+                    ("promote", "try")):
+        code = 125 if command[0] in ("run", "try") else 1
+        text = snap(*command).fails(code, "src/closed", "Permission denied").err.decode()
+        assert f"{command[0]} --skip-unreadable" in text, text
+        skips(snap(command[0], "--skip-unreadable", *command[1:]).ends(0), "src/closed")
+    text = snap("undo").fails(1, "src/closed").err.decode()
+    assert "undo --skip-unreadable" in text, text
+    skips(snap("undo", "--skip-unreadable").ends(0), "src/closed")
+    assert (w.project / "README.md").read_text() == "first\n"
+    assert (w.project / "src" / "closed").read_text() == "precious\n"
+    snap("run", "--skip-unreadable", "try", "--", "true").fails(2, "name no clone")
+    snap("stop", "--force").ends(0)
+
+
+@live_test
+def a_run_does_without_it(w: World):
+    snap, _ = prepare(w, "src/closed")
+    got = snap("run", "--skip-unreadable", "--", "ls", "src").ends(0)
+    assert got.out == b"main.c\n", got
+    snap("stop", "--force").ends(0)
+
+
+@live_test
+def a_promotion_leaves_it_though_the_clone_changed_or_deleted_it(w: World):
+    snap, _ = prepare(w, "changed", "deleted", "dir/inside")
+    change(snap, "echo second >README.md; echo mine >changed; rm -r deleted dir")
+    got = skips(snap("promote", "--json", "--skip-unreadable", "try").ends(0), "changed", "deleted", "dir/inside")
+    assert [p["path"] for p in got.json("snap.promote/1")["changed"]] == ["README.md"], got
+    assert (w.project / "README.md").read_text() == "second\n"
+    for name in ("changed", "deleted", "dir/inside"):
+        assert (w.project / name).read_text() == "precious\n", name
+        os.chown(w.project / name, w.project.stat().st_uid, w.project.stat().st_gid)
+        (w.project / name).chmod(0o644)
+    # They are still the clone's own changes, and land once they can be compared.
+    left = snap("promote", "--json", "try").ends(0).json("snap.promote/1")["changed"]
+    assert {p["path"] for p in left} >= {"changed", "deleted", "dir/inside"}, left
+    assert (w.project / "changed").read_text() == "mine\n" and not (w.project / "deleted").exists()
+    assert not (w.project / "dir").exists()
+    snap("stop", "--force").ends(0)
+
+
+@live_test
+def what_was_never_read_stays_where_the_clone_put_something_or_removed_all(w: World):
+    snap = as_nobody(w)
+    for name in ("new", "src/closed"):
+        (w.project / name).write_text("precious\n")
+        close(w.project / name)
+    snap("clone", "--skip-unreadable", "-n", "try").ends(0)
+    change(snap, "echo mine >new; rm -r src")
+    skips(snap("promote", "--skip-unreadable", "try").ends(0), "new", "src/closed")
+    assert (w.project / "new").read_text() == (w.project / "src" / "closed").read_text() == "precious\n"
+    assert not (w.project / "src" / "main.c").exists()
+    snap("stop", "--force").ends(0)
+
+
+@live_test
+def a_rebase_keeps_what_the_clone_has_of_it(w: World):
+    snap, _ = prepare(w, "src/closed", "src/mine")
+    change(snap, "echo mine >src/mine")
+    (w.project / "README.md").write_text("second\n")
+    skips(snap("rebase", "--skip-unreadable", "try").ends(0), "src/closed", "src/mine")
+    assert snap("run", "try", "--", "cat", "README.md", "src/closed", "src/mine").ends(0).out == \
+        b"second\nprecious\nmine\n"
+    snap("stop", "--force").ends(0)
+
+
+@live_test
+def an_undo_that_would_change_it_is_refused(w: World):
+    snap, _ = prepare(w)
+    change(snap, "echo second >README.md")
+    snap("promote", "try").ends(0)
+    close(w.project / "README.md")
+    text = skips(snap("undo", "--skip-unreadable").ends(1), "README.md").err.decode()
+    assert "error: nothing is taken back: 'README.md' belongs to it and cannot be read" in text, text
+    assert (w.project / "README.md").read_text() == "second\n"
+    snap("stop", "--force").ends(0)
+
+
+@live_test
+def what_is_too_much_to_be_named_is_refused(w: World):
+    snap, _ = prepare(w)
+    change(snap, "echo second >README.md")
+    for i in range(1001):
+        (w.project / f"closed-{i}").write_text("precious\n")
+        close(w.project / f"closed-{i}")
+    for command in ("promote", "rebase"):
+        text = snap(command, "--skip-unreadable", "try").ends(1).err.decode()
+        assert "too much cannot be read to leave it out by name" in text, text
+    assert (w.project / "README.md").read_text() == "first\n"
+    snap("stop", "--force").ends(0)
+
+
+if __name__ == "__main__":
+    sys.exit(livetest.main())
