@@ -45,6 +45,12 @@ def the_next_clone_of_the_same_state_is_the_warm_one_and_shows_it(w: World):
     assert clone(w)[1] == 1, "and the next one"
 
 
+def preload(w, **env):
+    """From now on cowfsd and what it starts do as mover-fault.c has it."""
+    w.env.update(LD_PRELOAD=os.environ["SNAP_MOVER_FAULT"], **env,
+                 ASAN_OPTIONS=w.env["ASAN_OPTIONS"] + ":verify_asan_link_order=0")
+
+
 def asked(w, path):
     """How often the kernel has asked for something in this clone."""
     line = f'snapcow_clone_operations_total{{clone="{path.name}"}} '
@@ -60,6 +66,7 @@ def content(path):
 
 @warm_test
 def of_a_warm_one_the_kernel_knows_names_attributes_and_contents(w: World):
+    preload(w, WALKER_ALONE="1")  # to wait until nobody else computes may take for ever
     for i in range(4):
         (w.project / f"dir{i}").mkdir()
         for k in range(300):
@@ -513,8 +520,7 @@ def next_mover(w, does=None):
     if not livetest.USER:
         raise Skip("that of root is attached without one")
     fault = w.top / "mover-fault"
-    w.env.update(LD_PRELOAD=os.environ["SNAP_MOVER_FAULT"], MOVER_FAULT=str(fault),
-                 ASAN_OPTIONS=w.env["ASAN_OPTIONS"] + ":verify_asan_link_order=0")
+    preload(w, MOVER_FAULT=str(fault))
     if does:
         fault.write_text(str(does))
     return fault
