@@ -178,12 +178,17 @@ static int load_there(struct pushing *p, struct err *err)
 	return r;
 }
 
+/* Are packs of this manifest for the same readers? */
+static bool has_readers(const struct pushing *p, const struct manifest *m)
+{
+	return m->sealed == sealing_is_on(&p->sealing) &&
+	       (!m->sealed || digest_equal(&m->recipients, &p->sealing.recipients));
+}
+
 /* Can the next manifest list packs of this one?  They need the same readers, and content that is still needed. */
 static bool builds_on(const struct pushing *p)
 {
-	return !p->options->whole && plan_of(p) != THERE_NONE &&
-	       p->before.sealed == sealing_is_on(&p->sealing) &&
-	       (!p->before.sealed || digest_equal(&p->before.recipients, &p->sealing.recipients));
+	return !p->options->whole && plan_of(p) != THERE_NONE && has_readers(p, &p->before);
 }
 
 /* The name is new; what the base's packs hold need not travel. */
@@ -209,7 +214,9 @@ static int look_base(struct pushing *p, struct err *err)
 static int build_beside(struct pushing *p, struct beside *b, struct err *err)
 {
 	const struct snapshot *s = &p->hold.states[0].snapshot;
-	struct there_source from = { .manifest = &b->manifest, .target = &b->target };
+	struct there_source from = { .sealing = &p->sealing,
+				     .manifest = &b->manifest,
+				     .target = &b->target };
 	enum there_plan plan;
 	int r = beside_open(p->e, b, &p->lines, p->options->rate, p->options->jobs, err);
 
@@ -217,7 +224,7 @@ static int build_beside(struct pushing *p, struct beside *b, struct err *err)
 		return r;
 	from.lines = b->lines;
 	plan = there_plan(&b->manifest, s->files, s->bytes);
-	if (b->manifest.sealed || b->manifest.n == 0 || plan == THERE_NONE)
+	if (!has_readers(p, &b->manifest) || b->manifest.n == 0 || plan == THERE_NONE)
 		return -EXDEV;
 	r = there_load(&p->there, &from, plan, err);
 	if (r == 0)
@@ -235,7 +242,7 @@ static int look_beside(struct pushing *p, struct err *err)
 	struct err ignored = { 0 };
 	int r;
 
-	if (p->options->whole || sealing_is_on(&p->sealing))
+	if (p->options->whole)
 		return 0;
 	r = beside_find(p->e, &p->target, &p->hold.states[0].snapshot, p->options->mount, &b, err);
 	if (r < 0 || !b.target.url)

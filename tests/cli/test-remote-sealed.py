@@ -135,6 +135,32 @@ def a_second_push_sends_only_what_changed_and_needs_no_key(w: World):
 
 
 @test
+def a_new_name_for_the_same_readers_sends_only_what_it_adds(w: World):
+    s = Scene(w)
+    first = s.pushed()
+
+    def other(name, *options, to=("anna",)):
+        words = [word for who in to for word in ("--encrypt-to", s.key[who])]
+        return w.snap("--json", "push", *words, *options, f"origin:{name}").ends(0).json("snap.push/1")
+
+    assert other("same")["packs_sent"] == 0
+    (w.project / "file3").write_text("changed\n")
+    more = other("more")
+    assert more["bytes_sent"] < first["bytes_sent"] / 5 and more["packs"] == first["packs"] + 2, (first, more)
+    got = w.snap("--json", "fetch", "--identity", w.top / "anna", "origin:more", cwd=s.there,
+                 env={"SNAPCOW_STORE": str(w.top / "store-there")}).ends(0).json("snap.fetch/1")
+    assert got["root"] == more["root"], (got, more)
+    # What this store cannot read any more it does not build on.
+    shutil.rmtree(w.store / "remote" / "cache")
+    assert other("blind")["packs_sent"] == 2
+    # Others could not read those packs, and nobody builds on what is sealed in the clear.
+    assert other("both", to=("anna", "ben"))["packs_sent"] == 2
+    clear = w.snap("--json", "push", "origin:clear").ends(0).json("snap.push/1")
+    assert clear["packs_sent"] == 2 and not clear["encrypted"], clear
+    s.end()
+
+
+@test
 def other_readers_get_all_of_it_anew(w: World):
     s = Scene(w)
     first = s.pushed()
