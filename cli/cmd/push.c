@@ -80,8 +80,11 @@ static void hint(struct invocation *inv, int r, const char *to)
 	if (r == -ESTALE) {
 		cmd_hint_words(inv, "fetch", (const char *[]){ to, NULL });
 		cmd_hint_again(inv, &(struct hint_again){ .option = "force" });
-	} else if (r == -ENOENT) {
+	} else if (r == -ENOENT && !engine_remote_is(inv->engine, to)) {
 		cmd_hint(inv, "remote list");
+	} else if (r == -ENOENT && inv->n_words > 1) {
+		cmd_hint(inv, "list --all");
+		cmd_hint(inv, "log");
 	}
 }
 

@@ -1,7 +1,10 @@
 #include "cli/show/fetched.h"
 
 #include <errno.h>
+#include <stdlib.h>
+#include <string.h>
 
+#include "base/cleanup.h"
 #include "base/size.h"
 #include "cli/out.h"
 #include "cli/progress.h"
@@ -62,11 +65,29 @@ int fetched_bring(struct invocation *inv, const char *from, int *hold, struct en
 	return r;
 }
 
+/* How much of REMOTE[:NAME] or REMOTE/NAME is the remote, which may be an address. */
+static size_t remote_len(const char *text)
+{
+	const bool address = strstr(text, "://") || strncmp(text, "dir:", 4) == 0;
+	const char *last = strrchr(text, '/'), *colon;
+
+	if (!address)
+		return strcspn(text, ":/");
+	colon = strrchr(last ? last : strchr(text, ':') + 1, ':');
+	return colon ? (size_t)(colon - text) : strlen(text);
+}
+
 void fetched_hint(struct invocation *inv, const char *from, int r)
 {
+	AUTO_FREE char *remote = NULL;
+
 	if (r != -ENOENT)
 		return;
-	cmd_hint(inv, "remote list");
-	if (engine_remote_is(inv->engine, from))
-		cmd_hint_words(inv, "remote log", (const char *[]){ from, NULL });
+	if (!engine_remote_is(inv->engine, from)) {
+		cmd_hint(inv, "remote list");
+		return;
+	}
+	remote = strndup(from, remote_len(from));
+	if (remote)
+		cmd_hint_words(inv, "remote log", (const char *[]){ remote, NULL });
 }

@@ -533,7 +533,9 @@ def a_clone_or_a_run_of_what_a_remote_has_is_one_command(w: World):
     done = o.ok("run", "origin/main", "--", "sh", "-c", "cat README.md; echo x >made")
     assert done.out == b"second\n" and b"fetched" in done.err, done
     assert not (o.project / "made").exists()
-    o.snap("clone", "origin/none").fails(4, "nothing with the name 'none'", "hint: snapcow remote list")
+    o.snap("clone", "origin/none").fails(4, "nothing with the name 'none'", "hint: snapcow remote log origin\n")
+    o.snap("fetch", f"{depot(w)}:none").fails(4, "nothing with", f"hint: snapcow remote log {depot(w)}\n")
+    w.snap("push", "none", "origin").fails(4, "no clone or snapshot 'none'", "hint: snapcow list --all")
     o.snap("clone", "nobody/main").fails(4, "no remote 'nobody'")
     o.snap("clone", "origin/main", "a", "-n", "b").fails(2, "two names")
     o.snap("clone", "origin/main", "--root").fails(2, "takes neither --from nor --root nor --path")
