@@ -160,7 +160,10 @@ static int run(struct acting *a, struct err *err)
 		    err, r == -ESTALE ? -EIO : r,
 		    "%.100s; taking it back failed, and the next command tries again: %s", err->msg,
 		    why.msg);
-	return r;
+	return a->report->astray || (r != -ENOSPC && r != -EDQUOT)
+		   ? r
+		   : err_wrap(err, r, "'%s' is as it was, for lack of room for the change",
+			      a->journal.project);
 }
 
 static int begin_and_run(struct acting *a, struct err *err)
