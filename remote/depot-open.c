@@ -69,5 +69,6 @@ int depot_open(const char *url, const struct depot_config *config, struct depot 
 		return open(url, config ? config : &plain, ret, err);
 	return err_set(
 	    err, -EINVAL,
-	    "'%s' is no address of a remote: it begins with dir:, oci://, s3:// or ssh://", url);
+	    "'%s' is not the address of a remote, which begins with dir:, oci://, s3:// or ssh://",
+	    url);
 }

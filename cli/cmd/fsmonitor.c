@@ -74,8 +74,7 @@ static int set_up(struct invocation *inv, struct err *err)
 
 	if (inv->n_words > 1 || !clone)
 		return err_set(err, -EDESTADDRREQ,
-			       "name the clone that is to be set up: the current directory is in "
-			       "none");
+			       "name the clone: the current directory is in none");
 	r = engine_mount(inv->engine, clone, &path, err);
 	r = r < 0 ? r : engine_since_setup(inv->engine, path, err);
 	if (r == -ENOENT)

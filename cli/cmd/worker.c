@@ -139,7 +139,8 @@ static int work(struct invocation *inv, struct err *err)
 
 	if (!args->remote) {
 		cmd_hint(inv, "remote list");
-		return err_set(err, -EINVAL, "'worker' needs --remote: where states come from");
+		return err_set(err, -EINVAL,
+			       "'worker' needs --remote: the remote that states travel through");
 	}
 	r = split_labels(args->labels, &labels, err);
 	if (r < 0)

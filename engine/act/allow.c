@@ -93,7 +93,7 @@ int allow_edit(struct task *task, const char *name, const struct strlist *rules,
 
 	if (r < 0)
 		return r;
-	r = clone_meant(&task->engine, s, name, "changed", &meant, err);
+	r = clone_meant(&task->engine, s, name, &meant, err);
 	if (r < 0)
 		return r;
 	r = turns_take(&task->host->turns, meant.name, &turn, err);

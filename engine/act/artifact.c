@@ -301,7 +301,7 @@ int artifact_save(struct task *task, const struct engine_artifact_options *o,
 	r = engine_store(&task->engine, STORE_WRITE, &s.store, err);
 	if (r < 0)
 		return r;
-	r = clone_meant(&task->engine, s.store, o->clone, "saved from", &s.clone, err);
+	r = clone_meant(&task->engine, s.store, o->clone, &s.clone, err);
 	if (r < 0)
 		return r;
 	r = hold_clone(task, s.clone.name, &held, err);

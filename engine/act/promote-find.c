@@ -38,8 +38,7 @@ static int find_saved(struct promoting *p, struct err *err)
 int promoting_find_clone(struct promoting *p, struct err *err)
 {
 	struct held held;
-	int r = clone_meant(&p->task->engine, p->store, p->options->asked->clone, "promoted",
-			    &p->clone, err);
+	int r = clone_meant(&p->task->engine, p->store, p->options->asked->clone, &p->clone, err);
 
 	if (r < 0)
 		return r;

@@ -68,8 +68,7 @@ static int find_clone(struct rebasing *p, struct err *err)
 {
 	char hex[CATALOG_HEX_SIZE];
 	struct held held;
-	int r =
-	    clone_meant(&p->task->engine, p->store, p->options->clone, "rebased", &p->clone, err);
+	int r = clone_meant(&p->task->engine, p->store, p->options->clone, &p->clone, err);
 
 	if (r < 0)
 		return r;

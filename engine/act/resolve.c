@@ -232,7 +232,7 @@ int resolve_do(struct task *task, const struct engine_resolve_options *options, 
 	r = engine_store(&task->engine, STORE_WRITE, &s, err);
 	if (r < 0)
 		return r;
-	r = clone_meant(&task->engine, s, options->clone, "settled", &clone, err);
+	r = clone_meant(&task->engine, s, options->clone, &clone, err);
 	if (r < 0)
 		return r;
 	LOCKED(&deciding);

@@ -264,8 +264,8 @@ static int read_named(struct engine *e, const char *name, const char *profile, s
 
 	if (r == -ENOENT)
 		return err_set(err, -ENOENT,
-			       "there is no file of an experiment '%.100s': .snap/" FOLDER
-			       "/%.100s.yaml, or the same in your configuration",
+			       "there is no plan '%.100s': neither .snap/" FOLDER
+			       "/%.100s.yaml nor the same file in your configuration",
 			       name, name);
 	if (r < 0)
 		return r;

@@ -56,6 +56,6 @@ int engine_allowed(struct engine *e, const char *name, struct engine_allowed *re
 
 	if (r < 0)
 		return r;
-	r = clone_meant(e, s, name, "asked about", &clone, err);
+	r = clone_meant(e, s, name, &clone, err);
 	return r < 0 ? r : allowed_load(s, &clone, ret, err);
 }

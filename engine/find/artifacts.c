@@ -84,7 +84,7 @@ int artifact_find(struct store *store, const struct catalog_id *project, const c
 	int r = 0;
 
 	if (n == 0 || strspn(id, "0123456789abcdefABCDEF") != n)
-		return err_set(err, -EINVAL, "'%.64s' is no id of an artifact", id);
+		return err_set(err, -EINVAL, "'%.64s' is not the id of an artifact", id);
 	for (size_t i = 0; i < n && i < sizeof(s.digits) - 1; i++)
 		s.digits[i] = (char)tolower((unsigned char)id[i]);
 	if (n < sizeof(s.digits))

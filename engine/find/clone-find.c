@@ -38,15 +38,14 @@ char *clone_inside(struct engine *e)
 	return top ? strdup(e->dir + len + (e->dir[len] == '/')) : NULL;
 }
 
-int clone_meant(struct engine *e, struct store *s, const char *name, const char *done,
-		struct clone *ret, struct err *err)
+int clone_meant(struct engine *e, struct store *s, const char *name, struct clone *ret,
+		struct err *err)
 {
 	AUTO_FREE char *here = name ? NULL : clone_here(e);
 
 	if (!name && !here)
 		return err_set(err, -EDESTADDRREQ,
-			       "name the clone that is to be %s: the current directory is in none",
-			       done);
+			       "name the clone: the current directory is in none");
 	return clone_find(s, name ? name : here, ret, err);
 }
 

@@ -171,11 +171,11 @@ char *clone_here(struct engine *e);
 char *clone_inside(struct engine *e); /* the rest of the path, from its top; owned */
 
 /*
- * The one of that name, or (NULL) the one that holds the engine's directory.  -EINVAL if none does,
- * with a sentence that asks which is to be "promoted", or whatever.
+ * The one of that name, or (NULL) the one that holds the engine's directory.  -EDESTADDRREQ
+ * if none does.
  */
-NODISCARD int clone_meant(struct engine *e, struct store *s, const char *name, const char *done,
-			  struct clone *ret, struct err *err);
+NODISCARD int clone_meant(struct engine *e, struct store *s, const char *name, struct clone *ret,
+			  struct err *err);
 
 /* The snapshot whose content it started with. */
 static inline const struct catalog_id *clone_start(const struct clone *c)

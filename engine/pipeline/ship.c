@@ -438,7 +438,7 @@ int engine_ship(struct engine *e, const struct engine_ship_options *options,
 
 	if (r < 0)
 		return r;
-	r = clone_meant(e, store, clone, "shipped", &record, err);
+	r = clone_meant(e, store, clone, &record, err);
 	if (r < 0)
 		return r;
 	r = clone_origin(store, &record, &project, &base, err);

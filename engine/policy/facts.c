@@ -328,8 +328,7 @@ int engine_facts(struct engine *e, const struct engine_facts_options *options,
 
 	if (!clone)
 		return err_set(err, -EDESTADDRREQ,
-			       "name the clone that is to be judged: the current directory is in "
-			       "none");
+			       "name the clone: the current directory is in none");
 	r = find_facts(e, clone, options, &f, err);
 	if (r < 0)
 		return r;

@@ -344,8 +344,7 @@ int engine_policy_explain(struct engine *e, const struct engine_policy_options *
 			       options->tests);
 	if (!clone)
 		return err_set(err, -EDESTADDRREQ,
-			       "name the clone that is to be judged: the current directory is in "
-			       "none");
+			       "name the clone: the current directory is in none");
 	r = explain(e, options, clone, &v, err);
 	if (r < 0)
 		return r;

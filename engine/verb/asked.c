@@ -129,7 +129,7 @@ int asked_read(struct engine *e, const struct engine_promote_options *options, s
 	r = engine_store(e, STORE_READ, &s, err);
 	if (r < 0)
 		return r;
-	r = clone_meant(e, s, options->clone, "promoted", &clone, err);
+	r = clone_meant(e, s, options->clone, &clone, err);
 	if (r < 0)
 		return r;
 	r = resolve_set_load(s, &clone, &set, err);

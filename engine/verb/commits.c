@@ -58,8 +58,7 @@ static int find_clone(struct engine *e, const char *named, char **ret_clone, cha
 
 	if (!name)
 		return err_set(err, -EDESTADDRREQ,
-			       "name the clone that is to be promoted: the current directory is in "
-			       "none");
+			       "name the clone: the current directory is in none");
 	r = engine_store(e, STORE_READ, &s, err);
 	if (r < 0)
 		return r;

@@ -220,8 +220,8 @@ def a_mistake_is_named_with_file_line_and_field(w):
     for text, why in mistakes.items():
         plan(w, "bad", text)
         w.snap("experiment", "bad").fails(2, ".snap/experiments/bad.yaml:" + why.lstrip(":"))
-    w.snap("experiment", "nowhere").fails(4, "there is no file of an experiment 'nowhere'")
-    w.snap("experiment", "../x").fails(4, "there is no file")
+    w.snap("experiment", "nowhere").fails(4, "there is no plan 'nowhere'")
+    w.snap("experiment", "../x").fails(4, "there is no plan")
     w.snap("experiment", "bad", "more").fails(2)
     assert clones(w) == [] and w.ok("-q", "exp", "list").out == b""
 
@@ -278,7 +278,7 @@ def no_link_of_the_project_is_followed(w):
     (outside / "x.yaml").write_text("arms: {a: 'true'}\n")
     (w.project / ".snap").mkdir(exist_ok=True)
     os.symlink(outside, w.project / ".snap" / "experiments")
-    w.snap("experiment", "x").fails(4, "there is no file")
+    w.snap("experiment", "x").fails(4, "there is no plan")
     (w.project / ".snap" / "experiments").unlink()
     (w.project / ".snap" / "experiments").mkdir()
     os.symlink(outside / "x.yaml", w.project / ".snap" / "experiments" / "x.yaml")

@@ -149,7 +149,7 @@ def what_is_wrong_inside_is_said_before_anything_is_done(w):
     w.snap("experiment", "--arm-file", "a=q").fails(7, "q.yaml:2:", "is more than profile 'default'")
     plan(w, "r", "arms: {b: 'true'}\npromote: best\n")
     w.snap("experiment", "--arm-file", "a=r").fails(2, "'promote' is of the whole")
-    w.snap("experiment", "--arm-file", "a=nope").fails(4, "arm 'a': there is no file")
+    w.snap("experiment", "--arm-file", "a=nope").fails(4, "arm 'a': there is no plan")
     w.snap("experiment", "--arm-file", "a").fails(2, "NAME=FILE")
     plan(w, "s", "arms: {b: 'true'}\non: nats://127.0.0.1/q\n")
     w.snap("experiment", "--arm-file", "a=s").fails(2, "'on' is of the whole")

@@ -364,7 +364,7 @@ def what_is_wrong_with_a_plan_is_said_before_anything_is_done(w):
                   ["--arm", "a=true", "--repeat", "2", "--promote-best"], ["-n", "-x", "--arm", "a=true"],
                   ["--arm", "a=true", "-n", "x" * 40], ["show"], ["promote", "x"], ["bogus", "more"]):
         w.snap("experiment", *words).fails(2)
-    w.snap("experiment", "bogus").fails(4, "there is no file of an experiment 'bogus'")
+    w.snap("experiment", "bogus").fails(4, "there is no plan 'bogus'")
     w.snap("experiment", "--arm", "a=true", "--from", "nope").ends(4)
     w.snap("experiment", "--arm", "a=true", "--profile", "nope").ends(4)
     assert b"no experiments" in w.ok("exp", "list", "--all").out

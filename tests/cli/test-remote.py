@@ -567,7 +567,7 @@ def remotes_have_names(w: World):
     w.ok("remote", "add", "origin", depot(w))
     w.snap("remote", "add", "origin", depot(w)).fails(1, "already", "hint: snapcow remote rm origin")
     w.snap("remote", "add", "a:b", depot(w)).fails(2, "cannot be the name")
-    w.snap("remote", "add", "x", "ftp://host/x").fails(2, "no address of a remote")
+    w.snap("remote", "add", "x", "ftp://host/x").fails(2, "not the address of a remote")
     assert w.ok("-q", "remote", "list").out == b"origin\n"
     w.snap("push", "nobody:x").fails(4, "no remote 'nobody'")
     w.snap("push", "origin:a/b").fails(2, "cannot be a name there")

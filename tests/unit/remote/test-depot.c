@@ -55,7 +55,7 @@ TEST(what_is_no_address_is_refused_with_a_sentence)
 	struct err err = { 0 };
 
 	CHECK_EQ(depot_open("ftp://x", NULL, &d, &err), -EINVAL);
-	CHECK_HAS(err.msg, "'ftp://x' is no address of a remote");
+	CHECK_HAS(err.msg, "'ftp://x' is not the address of a remote");
 	CHECK_EQ(depot_open("dir:relative", NULL, &d, &err), -EINVAL);
 	CHECK(!d);
 }
