@@ -123,8 +123,8 @@ static int compare_scores(struct engine_experiment *x, const struct engine_arm *
 	r = set_winner(x, best, err);
 	return r < 0 ? r
 		     : text_set(&x->verdict, err,
-				"'%s' wins: its %s is %s, that of the next best, '%s', %s",
-				best->name, noun_of(x->score), ours, second->name, theirs);
+				"'%s' wins: its %s is %s; the next best, '%s', has %s", best->name,
+				noun_of(x->score), ours, second->name, theirs);
 }
 
 static int tie_all(struct engine_experiment *x, struct err *err)

@@ -129,7 +129,7 @@ TEST(the_verdict_says_why)
 	CLEANUP(engine_experiment_done)
 	struct engine_experiment z = decide(none, 1, ENGINE_SCORE_TIME, false);
 
-	CHECK_STR(x.verdict, "'a' wins: its time is 100ms, that of the next best, 'b', 2s");
+	CHECK_STR(x.verdict, "'a' wins: its time is 100ms; the next best, 'b', has 2s");
 	CHECK_HAS(y.verdict, "a tie of 2 arms: 'a' has 100ms and 'b' 104ms");
 	CHECK_HAS(y.verdict, "within the spread of 10ms");
 	CHECK_STR(z.verdict, "no arm passed");
