@@ -68,15 +68,18 @@ size_t vec_room(size_t n);
 			qsort((list), (n), sizeof(*(list)), (compare)); \
 	} while (0)
 
-/* Free what each element owns by the statement `done`, in which `it` points to one, then `list`. */
-#define VEC_FREE(it, list, n, done)                                         \
-	do {                                                                \
-		for (size_t at_ = 0, n_ = (n); (list) && at_ < n_; at_++) { \
-			__typeof__((list) + 0) it = &(list)[at_];           \
-                                                                            \
-			done;                                               \
-		}                                                           \
-		free(list);                                                 \
+/*
+ * Free what each element owns by the statement `done`, in which `it` points to one, then `list`.  If
+ * that is NULL, `n` is not looked at.
+ */
+#define VEC_FREE(it, list, n, done)                                            \
+	do {                                                                   \
+		for (size_t at_ = 0, n_ = (list) ? (n) : 0; at_ < n_; at_++) { \
+			__typeof__((list) + 0) it = &(list)[at_];              \
+                                                                               \
+			done;                                                  \
+		}                                                              \
+		free(list);                                                    \
 	} while (0)
 
 /* Define fn(), which frees `list` of a struct with its `n` elements and leaves the struct empty. */

@@ -129,7 +129,7 @@ TEST(an_array_is_freed_with_what_its_elements_own)
 
 	VEC_FREE(p, list, 2, (n++, pair_done(p)));
 	CHECK_EQ(n, 2);
-	VEC_FREE(p, none, 2, (n++, pair_done(p)));
+	VEC_FREE(p, none, (n++, 2), (n++, pair_done(p)));
 	CHECK_EQ(n, 2);
 }
 
