@@ -16,8 +16,8 @@ static int refuse(const struct invocation *inv, const struct act *acts, struct e
 			return err_nomem(err);
 	if (!buf_str(&list))
 		return err_nomem(err);
-	return err_set(err, -EINVAL, "'%s' is not known; there are: %s", inv->words[0],
-		       buf_str(&list));
+	return err_set(err, -EINVAL, "'%s' does not know '%s': it takes %s", inv->command->name,
+		       inv->words[0], buf_str(&list));
 }
 
 int acts_run(struct invocation *inv, const struct act *acts, struct err *err)

@@ -195,15 +195,16 @@ static int refuse_gone(struct invocation *inv, const struct engine_run *run, str
 {
 	if (!run->made || !run->removed)
 		return err_set(err, -ENOENT,
-			       "the state that run %s began with was removed since: run its "
-			       "command anew",
+			       "the state that run %s began with has been removed: run its "
+			       "command again",
 			       run->id);
 	if (run->root)
 		hint_root(inv, run);
-	return err_set(err, -ENOENT,
-		       "the state that run %s began with went with its throw-away clone: run its "
-		       "command anew, with '--keep' if that is to be replayed",
-		       run->id);
+	return err_set(
+	    err, -ENOENT,
+	    "the state that run %s began with was removed with its throw-away clone: run "
+	    "its command again, with '--keep' so that you can replay it",
+	    run->id);
 }
 
 static int check(struct invocation *inv, const struct engine_run *run, struct err *err)

@@ -230,8 +230,8 @@ def a_replay_of_a_throw_away_run_needs_the_state_it_began_with(w):
     p = Paused(w)
     root_run(w, str(p.top), "--", "sh", "-c", "cat '/data/f7'; echo x > /data/f8")
     gone, = [r["run"] for r in w.ok("runs", "--all", "--json").json("snap.runs/1")["runs"]]
-    again = w.snap("replay", gone).fails(4, f"the state that run {gone} began with went with its throw-away clone: run its command anew,"
-                                            " with '--keep' if that is to be replayed")
+    again = w.snap("replay", gone).fails(4, f"the state that run {gone} began with was removed with its throw-away clone:"
+                                            " run its command again, with '--keep' so that you can replay it")
     # The line that it gives does just that.
     hint, = [line[len("hint: "):] for line in again.err.decode().splitlines() if line.startswith("hint: ")]
     words = shlex.split(hint)
