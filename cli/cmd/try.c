@@ -330,6 +330,7 @@ static int try_run(struct invocation *inv, struct err *err)
 		.checks = { t.args->check.items, t.args->check.n },
 		.profile = t.args->run.profile,
 		.limits = &limits,
+		.skip_unreadable = t.args->run.skip_unreadable,
 		.watch = progress_watch(inv->progress),
 		.checking = promotions_on_check,
 		.checking_ctx = inv,

@@ -80,10 +80,13 @@ def each_command_that_captures_the_project_names_the_option_and_has_it(w: World)
 
 
 @live_test
-def a_run_does_without_it(w: World):
+def a_run_and_a_try_do_without_it(w: World):
     snap, _ = prepare(w, "src/closed")
     got = snap("run", "--skip-unreadable", "--", "ls", "src").ends(0)
     assert got.out == b"main.c\n", got
+    skips(snap("try", "--skip-unreadable", "--promote-if-ok", "--", "sh", "-c", "echo third >README.md").ends(0),
+          "src/closed")
+    assert (w.project / "README.md").read_text() == "third\n"
     snap("stop", "--force").ends(0)
 
 
