@@ -38,6 +38,19 @@ bool ops_hides_acls(fuse_req_t req)
 	return m->one_id;
 }
 
+static int by_number(const void *a, const void *b)
+{
+	const uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+
+	return x < y ? -1 : x > y;
+}
+
+bool mount_hides(const struct mount *m, uint64_t ino)
+{
+	return m->n_hidden > 0 &&
+	       bsearch(&ino, m->hidden, m->n_hidden, sizeof(ino), by_number) != NULL;
+}
+
 bool ops_hides_xattrs(fuse_req_t req)
 {
 	const struct mount *m = fuse_req_userdata(req);

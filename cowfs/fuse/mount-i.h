@@ -67,8 +67,10 @@ struct mount {
 	bool one_id;               /* likewise, */
 	uint32_t one_uid, one_gid; /* as both of these */
 	bool adopted;              /* by mount_adopt() */
-	bool counts;               /* `known` counts: the layer outlives this mount */
-	struct map known;          /* struct known_node by number; guarded by lock */
+	uint64_t *hidden;          /* owned; rising */
+	size_t n_hidden;
+	bool counts;      /* `known` counts: the layer outlives this mount */
+	struct map known; /* struct known_node by number; guarded by lock */
 	struct mates mates;
 	struct platform_id id;
 	struct fuse_session *se; /* owned; `fd` with it */
@@ -104,6 +106,9 @@ struct mount {
 	atomic_uint n_echoes;
 	_Atomic uint64_t phantoms; /* made so far */
 };
+
+/* current.c: what mount_options.hidden says of a node. */
+bool mount_hides(const struct mount *m, uint64_t ino);
 
 /* reader.c: answer the connection until it ends or `stop` is set. */
 NODISCARD int reader_start(struct mount *m, struct err *err);

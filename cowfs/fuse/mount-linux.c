@@ -103,6 +103,7 @@ static void mount_free(struct mount *m)
 	pool_leave(m->share);
 	pace_leave(&m->pace);
 	strlist_done(&m->places);
+	free(m->hidden);
 	free(m);
 }
 DEFINE_CLEANUP(struct mount *, mount_free)
@@ -272,6 +273,12 @@ int mount_adopt(struct mounts *ms, struct layer *l, int fd, const struct mount_o
 	m->one_uid = options->one_uid;
 	m->one_gid = options->one_gid;
 	m->adopted = true;
+	m->n_hidden = options->n_hidden;
+	m->hidden = calloc(m->n_hidden + 1, sizeof(*m->hidden));
+	if (!m->hidden)
+		return err_nomem(err);
+	for (size_t i = 0; i < m->n_hidden; i++)
+		m->hidden[i] = options->hidden[i];
 	m->counts = options->beside != NULL;
 	r = begin_serving(m, TAKE_FD(own), options->beside, err);
 	if (r < 0)

@@ -54,6 +54,12 @@ struct mount_options {
 	bool one_id;
 	uint32_t one_uid, one_gid;
 	/*
+	 * Files and directories by st_ino, rising, that cannot be opened on this mount, under whatever name:
+	 * a lookup of one is EACCES.  Copied.
+	 */
+	const uint64_t *hidden;
+	size_t n_hidden;
+	/*
 	 * A mount of the same layer, or NULL.  What changes through one of the two is announced on
 	 * the other within milliseconds, and all of it before mount_close() of either returns.
 	 * The one that is named must be closed last.
@@ -70,7 +76,7 @@ NODISCARD int mount_open(struct mounts *ms, struct layer *l, const struct mount_
 
 /*
  * Answer a connection whose mount somebody else made, in another user namespace perhaps; `fd` is taken,
- * whatever comes of it.  Of the options `one_id`, its two ids and `beside` count.  It ends when the last namespace that
+ * whatever comes of it.  Of the options `one_id`, its two ids, `hidden` and `beside` count.  It ends when the last namespace that
  * has the mount does, or with mount_close().
  */
 NODISCARD int mount_adopt(struct mounts *ms, struct layer *l, int fd,

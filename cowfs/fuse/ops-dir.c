@@ -21,10 +21,15 @@ static int add_name(void *ctx, const char *name, const struct layer_found *found
 	struct listing *list = ctx;
 	char *at = list->bytes + list->len;
 	const size_t room = list->room - list->len;
+	struct mount *m = fuse_req_userdata(list->req);
 	size_t n;
 
 	if (list->plus) {
-		const struct fuse_entry_param e = reply_entry_of(found);
+		struct fuse_entry_param e = reply_entry_of(found);
+
+		/* The kernel takes the name, and the mount keeps the reference. */
+		if (mount_hides(m, found->st.st_ino))
+			e.ino = 0;
 
 		n = fuse_add_direntry_plus(list->req, at, room, name, &e, (off_t)next);
 	} else {
@@ -33,8 +38,7 @@ static int add_name(void *ctx, const char *name, const struct layer_found *found
 	if (n > room)
 		return 1;
 	/* A name that comes without a node brings no reference. */
-	if (list->plus && found->node != 0 &&
-	    mount_know(fuse_req_userdata(list->req), found->node) < 0)
+	if (list->plus && found->node != 0 && mount_know(m, found->node) < 0)
 		return 1;
 	list->len += n;
 	return 0;

@@ -26,6 +26,11 @@ void op_lookup(fuse_req_t req, fuse_ino_t dir, const char *name)
 	if (echo_lookup(req, dir, name))
 		return;
 	r = layer_lookup(ops_layer(req), &call, dir, name, &found, &err);
+	if (r >= 0 && mount_hides(fuse_req_userdata(req), found.st.st_ino)) {
+		layer_forget(ops_layer(req), found.node, 1);
+		fuse_reply_err(req, EACCES);
+		return;
+	}
 	brief = echo_awaits(fuse_req_userdata(req), dir, name);
 	if (r == -ENOENT) {
 		/* Node 0 means "no such name" and is remembered; an ENOENT error would not be. */

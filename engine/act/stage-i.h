@@ -15,7 +15,7 @@ NODISCARD int stage_begin(struct task *task, const struct stage_options *options
 			  struct err *err);
 
 /* Serve what this connection staged last through `fd`, which it takes: the run's own mount of it. */
-NODISCARD int stage_root(struct task *task, int fd, const uint32_t *one, struct err *err);
+NODISCARD int stage_root(struct task *task, int fd, const struct stage_root *how, struct err *err);
 
 /* End what this connection staged last; -ENOENT if there is nothing. */
 NODISCARD int stage_end(struct task *task, struct stage_end *ret, struct err *err);

@@ -159,7 +159,7 @@ static struct staged *staged_last(struct task *task)
 	return NULL;
 }
 
-int stage_root(struct task *task, int fd, const uint32_t *one, struct err *err)
+int stage_root(struct task *task, int fd, const struct stage_root *how, struct err *err)
 {
 	AUTO_CLOSE int own = fd;
 	CLEANUP(turn_give_p) struct turn *turn = NULL;
@@ -170,7 +170,7 @@ int stage_root(struct task *task, int fd, const uint32_t *one, struct err *err)
 	if (!s || !s->name)
 		return err_set(err, -ENOENT, "nothing is staged");
 	r = take_live(s, &turn, &live, err);
-	return r < 0 ? r : live_view_serve(live, s->run, TAKE_FD(own), one, err);
+	return r < 0 ? r : live_view_serve(live, s->run, TAKE_FD(own), how, err);
 }
 
 /* --- ending ----------------------------------------------------------------------------- */

@@ -24,11 +24,10 @@ NODISCARD int stage_ask(struct engine *e, const struct stage_options *options,
 			struct stage_asking *a, struct control *c, struct stage *ret,
 			struct err *err);
 /*
- * The run's root is mounted inside, and `fd`, which is borrowed, is the connection: serve it.  `one`: the user
- * and group that the run has, if it has no other.
+ * The run's root is mounted inside, and `fd`, which is borrowed, is the connection: serve it.
  */
-NODISCARD int stage_ask_root(struct engine *e, struct control *c, int fd, const uint32_t *one,
-			     struct err *err);
+NODISCARD int stage_ask_root(struct engine *e, struct control *c, int fd,
+			     const struct stage_root *how, struct err *err);
 NODISCARD int stage_ask_end(struct engine *e, struct control *c, struct stage_end *ret,
 			    struct err *err);
 

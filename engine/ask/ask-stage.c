@@ -1,6 +1,8 @@
 #include "engine/ask/ask-stage-i.h"
 
 #include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
 
 #include "base/via.h"
 #include "engine/find/engine-i.h"
@@ -54,17 +56,24 @@ int stage_ask(struct engine *e, const struct stage_options *o, struct stage_aski
 	return r < 0 ? r : ask_take(a, answer, &wire_stage, ret, err);
 }
 
-int stage_ask_root(struct engine *e, struct control *c, int fd, const uint32_t *one,
+int stage_ask_root(struct engine *e, struct control *c, int fd, const struct stage_root *how,
 		   struct err *err)
 {
 	CLEANUP(ask_done) struct ask a = { 0 };
-	struct json answer;
+	const uint32_t *one = how->one;
+	struct json answer, hidden;
+	char text[24];
 	int r;
 
 	ask_begin(&a, e, VERB_STAGE_ROOT);
 	json_set_bool(a.options, "one_id", one);
 	json_set_uint(a.options, "uid", one ? one[0] : 0);
 	json_set_uint(a.options, "gid", one ? one[1] : 0);
+	hidden = json_set_array(a.options, "hidden");
+	for (size_t i = 0; i < how->n_hidden; i++) {
+		snprintf(text, sizeof(text), "%" PRIu64, how->hidden[i]);
+		json_add_text(hidden, text);
+	}
 	r = ask_giving(&a, e, c, fd, &answer, err);
 	return r < 0 ? r : ask_end(&a, err);
 }

@@ -1,6 +1,8 @@
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "base/size.h"
 #include "engine/act/stage-i.h"
 #include "engine/cowfsd/scope-i.h"
 #include "engine/cowfsd/verbs-i.h"
@@ -51,12 +53,37 @@ int serve_stage(struct task *task, const struct engine_watch *watch, struct json
 	return serve_fields(begin(task, &o, options, &stage, err), answer, &wire_stage, &stage);
 }
 
+/* Rising, each once or more. */
+static int read_hidden(struct json list, uint64_t **ret, size_t *ret_n, struct err *err)
+{
+	const size_t n = json_length(list);
+	uint64_t before = 0;
+
+	if (n > STAGE_HIDDEN_MAX)
+		return err_set(err, -EINVAL, "too many numbers in 'hidden'");
+	*ret = calloc(n + 1, sizeof(**ret));
+	if (!*ret)
+		return err_nomem(err);
+	for (size_t i = 0; i < n; i++) {
+		const char *text = json_at_text(list, i);
+
+		if (!text || size_parse_u64(text, &(*ret)[i]) < 0 || (*ret)[i] < before)
+			return err_set(err, -EINVAL, "'hidden' is no list of rising numbers");
+		before = (*ret)[i];
+	}
+	*ret_n = n;
+	return 0;
+}
+
 int serve_stage_root(struct task *task, const struct engine_watch *watch, struct json options,
 		     struct json answer, struct err *err)
 {
 	const bool one_id = json_get_bool(options, "one_id");
 	const uint64_t uid = json_get_uint(options, "uid"), gid = json_get_uint(options, "gid");
 	const uint32_t one[] = { (uint32_t)uid, (uint32_t)gid };
+	const struct json list = json_get_array(options, "hidden");
+	AUTO_FREE uint64_t *hidden = NULL;
+	struct stage_root how = { .one = one_id ? one : NULL };
 	AUTO_CLOSE int fd = *task->given;
 	int r = json_end(options.doc, err);
 
@@ -67,7 +94,9 @@ int serve_stage_root(struct task *task, const struct engine_watch *watch, struct
 		return err_set(err, -EINVAL, "no connection came with 'stage-root'");
 	if (uid >= UINT32_MAX || gid >= UINT32_MAX)
 		return err_set(err, -EINVAL, "no user or group has the number of 'stage-root'");
-	return stage_root(task, TAKE_FD(fd), one_id ? one : NULL, err);
+	r = read_hidden(list, &hidden, &how.n_hidden, err);
+	how.hidden = hidden;
+	return r < 0 ? r : stage_root(task, TAKE_FD(fd), &how, err);
 }
 
 int serve_stage_end(struct task *task, const struct engine_watch *watch, struct json options,

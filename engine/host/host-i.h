@@ -123,9 +123,9 @@ NODISCARD int live_view_open(struct live *l, const char *run, const struct mount
 			     const char **ret_path, struct err *err);
 /*
  * A mount of it that a run made inside its namespaces: `fd`, which it takes, is the connection, and ids
- * in its requests are the clone's.  `one`: everything is shown as that of this user and group; NULL: as it is.
+ * in its requests are the clone's.
  */
-NODISCARD int live_view_serve(struct live *l, const char *run, int fd, const uint32_t *one,
+NODISCARD int live_view_serve(struct live *l, const char *run, int fd, const struct stage_root *how,
 			      struct err *err);
 void live_view_close(struct live *l, const char *run); /* NULL: all of them; none is fine */
 void live_view_sweep(struct host *h);                  /* those that a dead daemon left */

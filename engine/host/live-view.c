@@ -93,14 +93,18 @@ int live_view_open(struct live *l, const char *run, const struct mount_shift *sh
 	return 0;
 }
 
-int live_view_serve(struct live *l, const char *run, int fd, const uint32_t *one, struct err *err)
+int live_view_serve(struct live *l, const char *run, int fd, const struct stage_root *how,
+		    struct err *err)
 {
+	const uint32_t *one = how->one;
 	CLEANUP(view_free_p) struct live_view *v = calloc(1, sizeof(*v));
 	AUTO_CLOSE int own = fd;
 	const struct mount_options options = {
 		.one_id = one,
 		.one_uid = one ? one[0] : 0,
 		.one_gid = one ? one[1] : 0,
+		.hidden = how->hidden,
+		.n_hidden = how->n_hidden,
 		.beside = l->mount,
 	};
 	int r;

@@ -128,7 +128,6 @@ int run_root_show(struct layout *l, struct engine *e, const struct engine_run_op
 
 	for (size_t i = 0; r >= 0 && i < o->ro.n; i++)
 		r = add_read_only(l, e, o->ro.items[i], err);
-	/* The usual secrets are those of a project, and this is a machine. */
 	for (size_t i = 0; r >= 0 && i < hide->n; i++)
 		if (strcmp(hide->list[i], ENGINE_HIDE_SECRETS) != 0)
 			r = add_hidden(l, hide->list[i], err);

@@ -15,9 +15,7 @@
 #include "cowfs/store/tree-walk.h"
 
 #define DIRS_MAX 50000 /* directories that are looked through: about a second */
-#define EACH_MAX \
-	8 /* secrets in a directory; one with more is hidden as a whole, since each is a mount */
-#define KEY_MAX 8192 /* so much of a file tells whether a key is in it */
+#define KEY_MAX  8192  /* so much of a file tells whether a key is in it */
 
 static const char *const secrets[] = {
 	".env",
@@ -262,7 +260,7 @@ static int look_through(struct finding *f, size_t which, struct err *err)
 	f->at = &f->dirs[which];
 	while (r >= 0 && (r = tree_iter_next(it, &e, err)) > 0)
 		r = look_at(f, &e) < 0 ? err_nomem(err) : 0;
-	if (r < 0 || f->found->n - found <= EACH_MAX || which == 0)
+	if (r < 0 || f->found->n - found <= f->in->each || which == 0)
 		return r;
 	cut(f->found, found);
 	while (f->n > queued)
@@ -328,7 +326,8 @@ static int find_moved(const struct run_secrets_in *in, const struct root *root,
 		      struct run_secrets_found *ret, struct err *err)
 {
 	CLEANUP(run_secrets_found_done) struct run_secrets_found before = { 0 };
-	const struct run_secrets_in then = { in->store, in->before, NULL, in->dir, SIZE_MAX };
+	const struct run_secrets_in then = { in->store, in->before, NULL,
+					     in->dir,   in->each,   SIZE_MAX };
 	struct moving m = { &before, ret };
 	struct root was;
 	size_t missing = 0;

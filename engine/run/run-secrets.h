@@ -29,12 +29,13 @@ struct run_secrets_in {
 	struct store *store;
 	const struct object_id *root;   /* of the clone */
 	const struct object_id *before; /* that it began with; NULL: nobody wrote in it yet */
-	int dir;    /* the clone's mount, whose directories stay where they are */
-	size_t max; /* so many can be hidden */
+	int dir;     /* the clone's mount, whose directories stay where they are */
+	size_t each; /* a directory with more than these is hidden as a whole */
+	size_t max;  /* so many can be hidden */
 };
 
 /*
- * Of a directory with many of them only its own; of a file with several names all that lie in directories
+ * Of a directory with more than `each` of them only its own; of a file with several names all that lie in directories
  * that are looked through.  -E2BIG: there are more than `max`.
  */
 NODISCARD int run_secrets_find(const struct run_secrets_in *in, struct run_secrets_found *ret,

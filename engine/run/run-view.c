@@ -2,6 +2,10 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -16,6 +20,8 @@
 #include "engine/run/run-secrets.h"
 #include "engine/wire/control-i.h"
 
+#define SECRETS_EACH \
+	8 /* in a directory; one with more is hidden as a whole, since each is a mount */
 #define SECRETS_MAX 150 /* of the mounts that a run can have */
 
 void run_view_began(struct run_view *v)
@@ -35,6 +41,7 @@ void run_view_done(struct run_view *v)
 	layout_free(v->system);
 	layout_free(v->layout);
 	free(v->cwd);
+	free(v->hidden);
 	run_view_release(v);
 	*v = RUN_VIEW_INIT;
 }
@@ -307,10 +314,10 @@ static bool find_start(struct store *s, const char *name, struct object_id *ret)
 }
 
 /* Directories stay where they are until the run has begun, so what is found by a path is hidden by it. */
-static int find_secrets(const struct place *at, size_t max, struct run_secrets_found *ret,
-			struct err *err)
+static int find_secrets(const struct place *at, size_t each, size_t max,
+			struct run_secrets_found *ret, struct err *err)
 {
-	struct run_secrets_in in = { .dir = at->view->clone_fd, .max = max };
+	struct run_secrets_in in = { .dir = at->view->clone_fd, .each = each, .max = max };
 	struct object_id now, start;
 	int r = engine_store(at->engine, STORE_READ, &in.store, err);
 
@@ -344,7 +351,7 @@ static int hide_secrets(const struct place *at, struct err *err)
 	CLEANUP(run_secrets_found_done) struct run_secrets_found found = { 0 };
 	const struct layout *l = at->view->layout;
 	size_t clone = 0;
-	int r = find_secrets(at, SECRETS_MAX, &found, err);
+	int r = find_secrets(at, SECRETS_EACH, SECRETS_MAX, &found, err);
 
 	while (clone < l->n && strcmp(l->mounts[clone].guest, at->stage->project) != 0)
 		clone++;
@@ -378,10 +385,44 @@ static int add_all_hidden(const struct place *at, struct err *err)
 	return r < 0 ? r : run_cover(at->view->layout, shown_at(at), at->stage->project, err);
 }
 
+static int by_number(const void *a, const void *b)
+{
+	const uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+
+	return x < y ? -1 : x > y;
+}
+
+/* In a root of its own the run has a mount of its own, on which cowfsd knows what to hide by its number. */
+static int hide_root_secrets(const struct place *at, struct err *err)
+{
+	CLEANUP(run_secrets_found_done) struct run_secrets_found found = { 0 };
+	struct run_view *v = at->view;
+	int r = find_secrets(at, SIZE_MAX, STAGE_HIDDEN_MAX, &found, err);
+
+	run_view_began(v);
+	if (r < 0)
+		return r;
+	v->hidden = calloc(found.n + 1, sizeof(*v->hidden));
+	if (!v->hidden)
+		return err_nomem(err);
+	for (v->n_hidden = 0; v->n_hidden < found.n; v->n_hidden++)
+		v->hidden[v->n_hidden] = found.list[v->n_hidden].ino;
+	qsort(v->hidden, v->n_hidden, sizeof(*v->hidden), by_number);
+	return 0;
+}
+
 static int build_root_layout(const struct place *at, struct err *err)
 {
+	const struct strlist *hide = &at->sight->profile->hide;
 	struct layout *l = at->view->layout;
-	int r = run_root_show(l, at->engine, at->sight->options, &at->sight->profile->hide, err);
+	int r = 0;
+
+	for (size_t i = 0; r >= 0 && i < hide->n && !at->view->hidden; i++)
+		if (strcmp(hide->list[i], ENGINE_HIDE_SECRETS) == 0)
+			r = hide_root_secrets(at, err);
+	if (r < 0)
+		return r;
+	r = run_root_show(l, at->engine, at->sight->options, &at->sight->profile->hide, err);
 
 	if (r < 0)
 		return r;

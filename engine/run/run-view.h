@@ -17,7 +17,10 @@ struct run_view {
 	char *cwd;             /* inside */
 	int clone_fd;          /* open during the run, so that the clone is in use */
 	int shown_fd;          /* of the run's own mount of the clone, or -1 */
-	struct control names;  /* open while directories of the clone must stay where they are */
+	uint64_t *
+	    hidden; /* owned; of a clone that is the run's root: what it cannot open, by st_ino, rising */
+	size_t n_hidden;
+	struct control names; /* open while directories of the clone must stay where they are */
 };
 
 #define RUN_VIEW_INIT ((struct run_view){ .clone_fd = -1, .shown_fd = -1, .names = CONTROL_INIT })

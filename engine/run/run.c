@@ -313,7 +313,13 @@ static int serve_root(void *ctx, int fd, const uint32_t *one, struct err *err)
 {
 	struct running *r = ctx;
 
-	return stage_ask_root(r->engine, &r->control, fd, one, err);
+	const struct stage_root how = {
+		.one = one,
+		.hidden = r->plan.view.hidden,
+		.n_hidden = r->plan.view.n_hidden,
+	};
+
+	return stage_ask_root(r->engine, &r->control, fd, &how, err);
 }
 
 static int open_questions(struct running *r, struct run_questions **ret, struct err *err)

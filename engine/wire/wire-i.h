@@ -265,6 +265,16 @@ struct stage {
 
 void stage_done(struct stage *s);
 
+#define STAGE_HIDDEN_MAX 4096
+
+/* How a run sees a clone that it mounted as its root; borrowed. */
+struct stage_root {
+	const uint32_t
+	    *one; /* everything is shown as that of this user and group; NULL: as it is */
+	const uint64_t *hidden; /* what it cannot open, by st_ino, rising */
+	size_t n_hidden;
+};
+
 /* What became of it. */
 struct stage_end {
 	bool compared; /* what follows is known */

@@ -590,6 +590,37 @@ def it_reaches_no_more_than_an_ordinary_run(w):
 
 
 @live_test
+def strict_hides_secrets_of_its_root_by_number(w):
+    """Under any name and wherever they are moved meanwhile: other runs have mounts of their own."""
+    top = plant(w.top / "root")
+    for path, text in ("srv/app/.env", "secret"), ("srv/app/keys/.ssh/id", "secret"), ("srv/plain", "plain"):
+        (top / path).parent.mkdir(parents=True, exist_ok=True)
+        (top / path).write_text(text)
+    os.link(top / "srv/app/.env", top / "srv/app/other")
+    w.ok("-q", "init", str(top))
+    w.ok("-q", "-C", str(top), "clone", "-n", "r")
+    look = ("cd /srv; for i in 1 2 3 4 5; do for a in app*; do ls -l $a $a/keys $a/keys/.ssh;"
+            " cat $a/.env $a/other $a/keys/.ssh/id; ln $a/.env linked; mv $a/.env moved; cat linked moved;"
+            " done; done 2>/dev/null; cat plain")
+    got = root_sh(w, "cat /srv/app/.env /srv/app/keys/.ssh/id", "r")
+    assert got["stdout"] == "secretsecret", got
+    strict = ("--profile", "strict", "--allow-missing", "memory", "--allow-missing", "cpu", "--allow-missing", "pids")
+    got = root_run(w, "r", *strict, "--", "sh", "-c", look)
+    assert "plain" in got["stdout"] and "secret" not in got["stdout"], got
+    attacker = start(w, "--root", "r", *strict, "--time", "10m", "--", "sh", "-c",
+                     "cd /srv; echo ready; n=0; a=app; while :; do n=$((n+1)); mv $a app$n && a=app$n; done")
+    try:
+        assert line_of(attacker) == b"ready\n"
+        for _ in range(3):
+            got = root_run(w, "r", *strict, "--", "sh", "-c", look)
+            assert "plain" in got["stdout"] and "secret" not in got["stdout"], got
+        assert attacker.poll() is None
+    finally:
+        attacker.terminate()
+        attacker.communicate(timeout=60)
+
+
+@live_test
 def what_does_not_go_with_it_is_refused(w):
     top = plant(w.top / "root")
     for words, said in ((("--rw", "/srv"), "exclude each other"), (("--tls-inspect", "a.org"), "exclude each other")):
