@@ -311,10 +311,8 @@ const struct command cmd_clone = {
 	.preset = clone_preset,
 	.details =
 	    "Writing in a clone changes nothing else. `Here` is the clone that holds the current\n"
-	    "directory, else the project. If there is much to read (capture.eager in config.yaml,\n"
-	    "256M), the files that can be held are read while you work, as with --lazy. A clone of\n"
-	    "REMOTE/NAME is ready once the names have arrived; the files follow. With --wait, all\n"
-	    "files are there first.\n",
+	    "directory, else the project. Of a large project (capture.eager in config.yaml) and of\n"
+	    "REMOTE/NAME, files follow while you work. With --wait, all of them are there first.\n",
 	.words = "[REMOTE/NAME [CLONE]]",
 	.max_words = 2,
 	.examples =

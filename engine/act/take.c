@@ -224,6 +224,8 @@ static bool begin_walk(void *ctx)
 	struct taking *t = ctx;
 	struct err ignored = { 0 };
 
+	if (t->walking)
+		return true; /* the walk is repeated */
 	t->walk = (struct promises_walk){ .project = t->project.id, .path = t->project.path };
 	t->walking = promises_may_begin(t->task->host->promises, &t->walk);
 	if (!t->walking)

@@ -91,8 +91,8 @@ static bool is_noted(const struct settling *s, const struct catalog_id *id)
 /* The project's, and since the capture began: perhaps what was not read then stands in it (promises_lend()). */
 static bool may_inherit(const struct lazy *record, const struct snapshot *one)
 {
-	return !one->clone && one->created >= record->created &&
-	       catalog_id_same(&one->project, &record->project);
+	return !one->clone && !record->remote && !record->passing &&
+	       one->created >= record->created && catalog_id_same(&one->project, &record->project);
 }
 
 /* A parent may have been removed; a clone's base is there as long as the clone's snapshots. */
