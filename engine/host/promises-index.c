@@ -381,9 +381,7 @@ static int make_list(struct promising *p, struct err *err)
 		p->done_bytes += one->size;
 		p->lost += one->state == PROMISE_LOST;
 	}
-	if (p->recovered)
-		promising_find_stash(p);
-	return 0;
+	return p->recovered ? promising_find_stash(p, err) : 0;
 }
 
 /* What is promised, and what it takes to keep that. */

@@ -327,7 +327,7 @@ static int step(struct promising *c, struct err *err)
 {
 	struct promises *p = c->all;
 	const bool unneeded = c->unneeded;
-	int r = 1;
+	int r = 1, taken;
 
 	pthread_mutex_unlock(&p->lock);
 	if (!unneeded)
@@ -339,11 +339,11 @@ static int step(struct promising *c, struct err *err)
 	else if (r > 0)
 		promising_tell_end(c);
 	pthread_mutex_lock(&p->lock);
-	if (!c->indexed && r >= 0) {
-		promising_take_over(c);
-		c->indexed = true;
-	}
-	return r;
+	if (c->indexed || r < 0)
+		return r;
+	taken = promising_take_over(c, err);
+	c->indexed = taken >= 0;
+	return taken < 0 ? taken : r;
 }
 
 /* lock held, but while it waits; what happens to others does not shorten it. */

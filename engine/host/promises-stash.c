@@ -9,6 +9,7 @@
  */
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
 
 #include "base/vec.h"
@@ -129,21 +130,38 @@ struct early {
 	size_t n, cap;
 };
 
-static void add_early(const struct object_id *promise, void *ctx)
+static void early_done(struct early *e)
+{
+	free(e->list);
+}
+
+static int add_early(const struct object_id *promise, void *ctx)
 {
 	struct early *e = ctx;
 
-	if (VEC_ROOM(e->list, e->n, e->cap))
-		e->list[e->n++] = *promise;
+	if (!VEC_ROOM(e->list, e->n, e->cap))
+		return -ENOMEM;
+	e->list[e->n++] = *promise;
+	return 0;
 }
 
-void promising_take_over(struct promising *c)
+/* A copy may be all that is left of a file, so none may be passed over. */
+static int list_failed(int code, struct err *err)
 {
-	struct early e = { 0 };
+	return err_set(err, code, "copies of files that changed cannot be listed: %s",
+		       strerror(-code));
+}
+
+int promising_take_over(struct promising *c, struct err *err)
+{
+	CLEANUP(early_done) struct early e = { 0 };
+	int r;
 
 	if (!c->all->early || c->record.remote)
-		return;
-	stash_each(c->all->host->dir, &stash_early, add_early, &e);
+		return 0;
+	r = stash_each(c->all->host->dir, &stash_early, add_early, &e);
+	if (r < 0)
+		return list_failed(r, err);
 	for (size_t i = 0; i < e.n; i++) {
 		const struct object_ref key = { .id = e.list[i], .kind = OBJECT_CHUNK };
 		struct promise *one = map_get(&c->by_id, &key);
@@ -151,22 +169,21 @@ void promising_take_over(struct promising *c)
 		if (one)
 			take_over(c, one);
 	}
-	free(e.list);
+	return 0;
 }
 
 void promises_drop_early(struct promises *p)
 {
-	struct early e = { 0 };
+	CLEANUP(early_done) struct early e = { 0 };
 
-	if (!p->early)
+	/* What is not listed now is dropped another time. */
+	if (!p->early || stash_each(p->host->dir, &stash_early, add_early, &e) < 0)
 		return;
-	stash_each(p->host->dir, &stash_early, add_early, &e);
 	for (size_t i = 0; i < e.n; i++) {
 		const struct stash_key key = { p->host->dir, stash_early, e.list[i] };
 
 		stash_drop(&key);
 	}
-	free(e.list);
 	p->early = false;
 }
 
@@ -204,7 +221,7 @@ void promising_drop_stash(struct promising *c, struct promise *one)
 		stash_drop(&key);
 }
 
-static void find_one(const struct object_id *promise, void *ctx)
+static int find_one(const struct object_id *promise, void *ctx)
 {
 	const struct object_ref key = { .id = *promise, .kind = OBJECT_CHUNK };
 	struct promising *c = ctx;
@@ -212,24 +229,29 @@ static void find_one(const struct object_id *promise, void *ctx)
 
 	if (one && one->state == PROMISE_OPEN)
 		note(c, one);
+	return 0;
 }
 
-void promising_find_stash(struct promising *c)
+int promising_find_stash(struct promising *c, struct err *err)
 {
-	stash_each(c->all->host->dir, &c->record.id, find_one, c);
+	int r = stash_each(c->all->host->dir, &c->record.id, find_one, c);
+
+	return r < 0 ? list_failed(r, err) : 0;
 }
 
-static void drop_one(const struct object_id *promise, void *ctx)
+static int drop_one(const struct object_id *promise, void *ctx)
 {
 	const struct promising *c = ctx;
 	const struct stash_key key = { c->all->host->dir, c->record.id, *promise };
 
 	stash_drop(&key);
+	return 0;
 }
 
 void promising_end_stash(struct promising *c)
 {
-	stash_each(c->all->host->dir, &c->record.id, drop_one, c);
+	IGNORE_RESULT(stash_each(c->all->host->dir, &c->record.id, drop_one, c),
+		      "the next start sweeps");
 	stash_tidy(c->all->host->dir);
 }
 

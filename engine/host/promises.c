@@ -142,7 +142,7 @@ static void start_without(struct promising *c)
 	r = promising_index(c, &err); /* if it fails, a thread tries again */
 	pthread_mutex_lock(&c->all->lock);
 	if (r >= 0)
-		promising_take_over(c);
+		r = promising_take_over(c, &err);
 	c->indexed = r >= 0;
 	c->stuck = why;
 	pthread_cond_broadcast(&c->all->changed);

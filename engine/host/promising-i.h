@@ -223,12 +223,13 @@ void promising_mark_done(struct promising *c, struct promise *one); /* lock held
 NODISCARD int promises_stash(struct promises *p, const struct object_id *promise, int held);
 /* A descriptor of the copy, the caller's own; -ENOENT. */
 NODISCARD int promising_open_stash(const struct promising *c, const struct promise *one);
-void promising_find_stash(struct promising *c); /* what an earlier cowfsd copied */
+/* What an earlier cowfsd copied. */
+NODISCARD int promising_find_stash(struct promising *c, struct err *err);
 void promising_drop_stash(struct promising *c, struct promise *one); /* one that is saved */
 void promising_end_stash(struct promising *c); /* it has ended: what is left goes */
 void promises_sweep_stash(struct promises *p); /* what nobody knows */
-void promising_take_over(
-    struct promising *c); /* lock held; early copies, now that it has its index */
+/* lock held; early copies, now that it has its index */
+NODISCARD int promising_take_over(struct promising *c, struct err *err);
 void promises_drop_early(struct promises *p); /* lock held; once every capture has its index */
 
 /* --- promises-run.c --- */

@@ -44,9 +44,13 @@ void stash_drop(const struct stash_key *key);
 /* Make an early copy that of this capture.  -ENOENT: there is none. */
 NODISCARD int stash_take_over(const struct stash_key *key);
 
-/* Call `fn` with the promise of each copy of a capture. */
-typedef void (*stash_fn)(const struct object_id *promise, void *ctx);
-void stash_each(const char *store, const struct catalog_id *capture, stash_fn fn, void *ctx);
+/*
+ * Call `fn` with the promise of each copy of a capture; a failure of it ends that and is returned.  Any other means that
+ * there may be more of them, and may pass.
+ */
+typedef int (*stash_fn)(const struct object_id *promise, void *ctx);
+NODISCARD int stash_each(const char *store, const struct catalog_id *capture, stash_fn fn,
+			 void *ctx);
 
 /* How much of the disk all copies take, of any capture. */
 NODISCARD int stash_bytes(const char *store, uint64_t *ret);

@@ -231,18 +231,19 @@ static int list_one(const char *name, unsigned char type, void *ctx)
 	struct catalog_id capture;
 	struct object_id promise;
 
-	if (parse_name(name, &capture, &promise) && catalog_id_same(&capture, l->capture))
-		l->fn(&promise, l->ctx);
-	return 0;
+	if (!parse_name(name, &capture, &promise) || !catalog_id_same(&capture, l->capture))
+		return 0;
+	return l->fn(&promise, l->ctx);
 }
 
-void stash_each(const char *store, const struct catalog_id *capture, stash_fn fn, void *ctx)
+int stash_each(const char *store, const struct catalog_id *capture, stash_fn fn, void *ctx)
 {
 	AUTO_CLOSE int dir = open_dir(store, false);
 	struct listing l = { .capture = capture, .fn = fn, .ctx = ctx };
 
-	if (dir >= 0)
-		IGNORE_RESULT(sys_each_name(dir, list_one, &l), "what is not listed is lost");
+	if (dir < 0)
+		return dir == -ENOENT || dir == -ENOTSUP ? 0 : dir;
+	return sys_each_name(dir, list_one, &l);
 }
 
 struct adding {

@@ -63,4 +63,39 @@ TEST(that_no_descriptor_is_left_does_not_mean_that_there_is_no_copy)
 	stash_tidy(key.store);
 }
 
+static int count(const struct object_id *promise, void *ctx)
+{
+	size_t *n = ctx;
+
+	CHECK_EQ(promise->b[0], 2);
+	return (*n)++ == 0 ? 0 : -ENOMEM;
+}
+
+/* Nor may a list that ends early be taken for all of them. */
+TEST(a_list_that_could_not_be_made_is_not_an_empty_one)
+{
+	struct stash_key key = { .store = test_dir(), .capture.b = { 1 }, .promise.b = { 2 } };
+	struct rlimit before, none;
+	size_t n = 0;
+	int next;
+
+	CHECK_EQ(stash_each(key.store, &key.capture, count, &n), 0);
+	CHECK_EQ(n, 0u);
+	put_copy(&key);
+	CHECK_EQ(stash_each(key.store, &key.capture, count, &n), 0);
+	CHECK_EQ(n, 1u);
+	CHECK_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
+	next = dup(0);
+	CHECK(next >= 0);
+	close(next);
+	none = before;
+	none.rlim_cur = (rlim_t)next;
+	CHECK_EQ(setrlimit(RLIMIT_NOFILE, &none), 0);
+	CHECK_EQ(stash_each(key.store, &key.capture, count, &n), -EMFILE);
+	CHECK_EQ(setrlimit(RLIMIT_NOFILE, &before), 0);
+	CHECK_EQ(stash_each(key.store, &key.capture, count, &n), -ENOMEM);
+	stash_drop(&key);
+	stash_tidy(key.store);
+}
+
 TEST_MAIN("stash")
