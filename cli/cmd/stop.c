@@ -9,7 +9,7 @@ struct stop_args {
 
 static const struct opt stop_opts[] = {
 	OPT_FLAG('f', "force", struct stop_args, force,
-		 "even if clones are in use or commands are under way"),
+		 "even if clones are in use, commands are under way or files are still to be read"),
 	OPT_END,
 };
 _Static_assert(sizeof(struct stop_args) <= CMD_ARGS_MAX, "grow CMD_ARGS_MAX");

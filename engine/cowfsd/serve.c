@@ -142,8 +142,10 @@ int server_end(struct server *s, bool force, struct err *err)
 {
 	size_t acts = 0;
 	bool ended;
-	int r;
+	int r = force ? 0 : promises_may_end(s->host->promises, err);
 
+	if (r < 0)
+		return r;
 	pthread_mutex_lock(&s->lock);
 	while (s->state == SERVE_CLOSING)
 		pthread_cond_wait(&s->changed, &s->lock);

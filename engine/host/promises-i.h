@@ -28,6 +28,8 @@ struct engine_supply_options;
 struct engine_supply;
 
 NODISCARD int promises_new(struct host *h, struct promises **ret, struct err *err);
+/* -EBUSY, and what would be missing, if files that are not read yet might be lost if cowfsd ended now. */
+NODISCARD int promises_may_end(struct promises *p, struct err *err);
 void promises_end(struct promises *p);  /* no thread is left; what is needed is still kept */
 void promises_free(struct promises *p); /* NULL is fine */
 

@@ -293,6 +293,45 @@ def an_experiment_and_a_clone_of_a_clone_go_the_same_way(w):
 
 
 @test
+def cowfsd_does_not_end_while_files_are_to_be_read(w):
+    u = Unasked(w)
+    for name in ("a", "b", "c", "e"):
+        assert not u.clone(name)["complete"]
+    out = w.snap("stop").fails(11, "12.0 MiB of", "the clones 'a', 'b', 'c' and 1 more", "'status'",
+                               "stop --force")
+    assert str(w.project) in out.err.decode(), out
+    u.finish()
+    w.ok("stop")
+
+
+@test
+def a_walk_that_is_repeated_is_one_walk(w):
+    """Two files with one inode number have all walked over twice, and what is too young read again."""
+    if os.geteuid() != 0:
+        raise Skip("needs mounts")
+    u = Unasked(w, eager="0")
+    mounts = [u.project / name for name in ("m1", "m2")]
+    for one in mounts:
+        one.mkdir()
+        subprocess.run(["mount", "-t", "tmpfs", "none", one], check=True)
+    try:
+        for one in mounts:
+            (one / "file").write_text("here\n")
+        assert len({(one / "file").stat().st_ino for one in mounts}) == 1
+        with open(u.project / "young", "w", encoding="ascii") as f:
+            f.write("young\n")
+            f.flush()
+            got = u.clone("a")
+        assert not got["complete"], got
+        for name in LARGE:
+            assert (Path(got["path"]) / "d" / name).read_bytes() == (u.copy / "d" / name).read_bytes()
+        u.finish()
+    finally:
+        for one in mounts:
+            subprocess.run(["umount", one], check=True)
+
+
+@test
 def a_part_is_lazy_too(w):
     u = Unasked(w)
     got = u.clone("a", "--path", "d")
