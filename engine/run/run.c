@@ -10,7 +10,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <termios.h>
 
 #include "base/log.h"
 #include "base/vec.h"
@@ -18,6 +17,7 @@
 #include "engine/ask/ask-stage-i.h"
 #include "engine/run/run-after.h"
 #include "engine/run/run-asked.h"
+#include "engine/run/run-caller.h"
 #include "engine/run/run-curve.h"
 #include "engine/run/run-events.h"
 #include "engine/run/run-guess.h"
@@ -32,71 +32,6 @@
 #define TTL_SLACK_MS ((uint64_t)600000)   /* that a clone outlives its run's time limit */
 #define TTL_MAX_MS   ((uint64_t)86400000) /* without a time limit */
 
-/* If the run has its own terminal, ours passes every key on, ^C included. */
-struct raw {
-	int fd;
-	struct termios was;
-};
-
-static void raw_begin(struct raw *raw, int fd)
-{
-	struct termios now;
-
-	raw->fd = -1;
-	if (fd < 0 || tcgetattr(fd, &raw->was) < 0)
-		return;
-	now = raw->was;
-	cfmakeraw(&now);
-	if (tcsetattr(fd, TCSADRAIN, &now) == 0)
-		raw->fd = fd;
-}
-
-static void raw_end(struct raw *raw)
-{
-	if (raw->fd >= 0)
-		tcsetattr(raw->fd, TCSADRAIN, &raw->was);
-	raw->fd = -1;
-}
-
-/*
- * The signal that cancels a run is blocked before anybody can know of the run and stays pending until
- * we look at it.  One that comes too late ends nothing.
- */
-struct hush {
-	bool on;
-	sigset_t was;
-};
-
-static void hush_begin(struct hush *h)
-{
-	sigset_t one;
-
-	sigemptyset(&one);
-	sigaddset(&one, SANDBOX_CANCEL);
-	h->on = sigprocmask(SIG_BLOCK, &one, &h->was) == 0;
-}
-
-static bool is_cancelled(void)
-{
-	sigset_t waiting;
-
-	return sigpending(&waiting) == 0 && sigismember(&waiting, SANDBOX_CANCEL) == 1;
-}
-
-static void hush_end(struct hush *h)
-{
-	sigset_t one;
-	int unused;
-
-	sigemptyset(&one);
-	sigaddset(&one, SANDBOX_CANCEL);
-	if (h->on && is_cancelled())
-		IGNORE_RESULT(sigwait(&one, &unused), "it is there");
-	if (h->on)
-		sigprocmask(SIG_SETMASK, &h->was, NULL);
-	h->on = false;
-}
-
 /* A run in progress. */
 struct running {
 	struct engine *engine;
@@ -107,8 +42,8 @@ struct running {
 	struct stage stage;
 	bool begun; /* the clone was asked for */
 	bool ready; /* the clone and the record exist */
-	struct raw raw;
-	struct hush hush;
+	struct raw_terminal raw;
+	struct cancel_wait cancel;
 	struct run_plan plan;
 	struct sandbox_root root;
 	char *root_dir; /* owned; what its clone is made of; NULL: as the options say */
@@ -123,8 +58,8 @@ static void running_done(struct running *r)
 	run_output_done(&r->output);
 	run_record_done(&r->record);
 	run_plan_done(&r->plan);
-	raw_end(&r->raw);
-	hush_end(&r->hush);
+	raw_terminal_end(&r->raw);
+	cancel_wait_end(&r->cancel);
 	stage_done(&r->stage);
 	stage_asking_done(&r->asking);
 	control_done(&r->control);
@@ -305,7 +240,7 @@ static int show(void *ctx, struct sandbox_view *ret, struct err *err)
 		return x;
 	begin_output(r);
 	if (r->options->tty)
-		raw_begin(&r->raw, r->options->in_fd);
+		raw_terminal_begin(&r->raw, r->options->in_fd);
 	return 0;
 }
 
@@ -369,7 +304,7 @@ static int execute(struct running *r, struct sandbox_result *result, struct err 
 	if (x < 0)
 		return x;
 	x = sandbox_run(spec, result, err);
-	raw_end(&r->raw);
+	raw_terminal_end(&r->raw);
 	held = r->ready ? run_output_end(&r->output) : 0;
 	run_net_tell(&r->plan.net, &r->run);
 	run_publish_end(&r->plan.publish);
@@ -433,7 +368,7 @@ static bool ran_out_of_time(const struct running *r, const struct sandbox_result
 
 static bool was_cancelled(const struct running *r, const struct sandbox_result *result)
 {
-	return result->cancelled || (r->output.failed == -EINTR && is_cancelled());
+	return result->cancelled || (r->output.failed == -EINTR && cancel_wait_has_come());
 }
 
 static void take_cancelled(struct engine_run *run)
@@ -584,7 +519,7 @@ int engine_run(struct engine *e, const struct engine_run_options *options, struc
 	struct sandbox_result result = { 0 };
 	int x, caught, handed;
 
-	hush_begin(&r.hush);
+	cancel_wait_begin(&r.cancel);
 	x = prepare(&r, err);
 	if (x < 0)
 		return x;
