@@ -8,6 +8,7 @@
 #include <stdlib.h>
 
 #include "base/log.h"
+#include "base/vec.h"
 #include "cli/choice.h"
 #include "cli/cmd/run-args.h"
 #include "cli/cmd/run-root.h"
@@ -119,6 +120,23 @@ static void drop_hints(struct invocation *inv)
 		free(inv->hints[--inv->n_hints]);
 }
 
+/* The promotion left out what the project has and nobody could read, so only the clone has the command's. */
+static bool is_all_promoted(const struct engine_promotion *p)
+{
+	return !VEC_HAS(it, p->left, p->n_left, it->why);
+}
+
+/* What the command made is not lost with its promotion. */
+static void keep_after_failure(struct trying *t)
+{
+	struct err why = { 0 };
+
+	if (keep_clone(t, &why) < 0)
+		log_warn("clone '%s' is not kept: %s", t->run.clone, why.msg);
+	else
+		cmd_hint_words(t->inv, "promote", (const char *[]){ t->run.clone, NULL });
+}
+
 /* 1 if it was promoted; 0 if something stopped it, which is printed, and the code is set. */
 static int promote(struct trying *t, struct err *err)
 {
@@ -130,16 +148,20 @@ static int promote(struct trying *t, struct err *err)
 	t->options.clone = t->run.clone;
 	r = engine_promote(t->inv->engine, &t->options, p, err);
 	progress_done(t->inv->progress);
-	if (r < 0)
+	if (r < 0) {
+		keep_after_failure(t);
 		return r;
+	}
 	if (p->end == ENGINE_PROMOTED && t->inv->json)
 		t->code = CMD_OK;
 	else
 		t->code = promotions_tell(t->inv, p, err);
 	if (p->end != ENGINE_PROMOTED || t->code < 0)
 		return t->code < 0 ? t->code : 0;
-	r = discard(t, err);
+	r = is_all_promoted(p) ? discard(t, err) : keep_clone(t, err);
 	t->decision = PROMOTED;
+	if (!is_all_promoted(p))
+		cmd_hint_words(t->inv, "diff", (const char *[]){ t->run.clone, NULL });
 	return r < 0 ? r : 1;
 }
 

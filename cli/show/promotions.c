@@ -197,7 +197,7 @@ static void print_human(const struct invocation *inv, const struct engine_promot
 	for (size_t i = 0; i < p->n_left; i++) {
 		fputs("  left alone: ", inv->out);
 		out_name(inv->out, p->left[i].path);
-		fputs(", which is git's own\n", inv->out);
+		fprintf(inv->out, ", which %s\n", p->left[i].why ? p->left[i].why : "is git's own");
 	}
 	for (size_t i = 0; i < p->commits.n; i++) {
 		fputs(p->dry_run ? "  would bring " : "  brought ", inv->out);

@@ -10,17 +10,14 @@
 #include "engine/find/conflicts-i.h"
 #include "snapshot/diff/changes.h"
 
-static void tell_left(struct promoting *p, const char *path, size_t len)
+static void tell_left(struct promoting *p, const char *path, size_t len, const char *why)
 {
 	struct engine_promotion *res = &p->result;
-	AUTO_FREE char *folder = strndup(path, len);
+	AUTO_FREE char *left = strndup(path, len);
 
-	if (!folder)
+	if (!left || VEC_HAS(it, res->left, res->n_left, strcmp(it->path, left) == 0))
 		return;
-	for (size_t i = 0; i < res->n_left; i++)
-		if (strcmp(res->left[i].path, folder) == 0)
-			return;
-	IGNORE_RESULT(landing_add_path(&res->left, &res->n_left, folder, 'M', NULL),
+	IGNORE_RESULT(landing_add_path(&res->left, &res->n_left, left, 'M', why),
 		      "then it is not told");
 }
 
@@ -41,12 +38,14 @@ bool promoting_takes(const char *path, void *ctx)
 
 	/* A rollback changes .git too, so undoing one restores it whole or conflicts. */
 	if (!p->with_git && conflicts_is_git(path, &len)) {
-		tell_left(p, path, len);
+		tell_left(p, path, len, NULL);
 		return false;
 	}
 	/* That the project as captured lacks it does not mean that it was deleted. */
-	if (survey_is_unread(&p->landing.now, path))
+	if (survey_is_unread(&p->landing.now, path)) {
+		tell_left(p, path, strlen(path), "cannot be read here");
 		return false;
+	}
 	if (deliver_is(p))
 		return is_delivered(p, path);
 	return (!p->paths || ignore_covers(p->paths, path)) &&

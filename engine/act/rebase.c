@@ -333,6 +333,7 @@ static int put_onto(struct rebasing *p, char *message, struct err *err)
 		.parent = l->newest.id,
 		.project = p->project.id,
 		.message = message,
+		.lacks = l->lacking,
 		.created = p->now > l->newest.created ? p->now : l->newest.created + 1,
 		.files = l->now.stats.files,
 		.bytes = l->now.stats.bytes,
@@ -343,7 +344,8 @@ static int put_onto(struct rebasing *p, char *message, struct err *err)
 	if (p->carried || p->base.part) {
 		p->onto.clone = p->clone.name;
 		p->onto.base = p->onto.id;
-		p->onto.lacks = p->base.lacks;
+		if (p->base.lacks)
+			p->onto.lacks = p->base.lacks;
 		p->onto.part = p->base.part;
 	}
 	if (r < 0)

@@ -137,7 +137,7 @@ struct engine_promotion {
 	size_t n_warned;
 	struct engine_rolled_path *meanwhile;
 	size_t n_meanwhile;
-	struct engine_rolled_path *left; /* git's own, which is never merged */
+	struct engine_rolled_path *left; /* git's own, which is never merged; or `why` not */
 	size_t n_left;
 	struct engine_checked *checks;
 	size_t n_checks;

@@ -124,6 +124,34 @@ def what_was_never_read_stays_where_the_clone_put_something_or_removed_all(w: Wo
 
 
 @live_test
+def what_a_try_put_there_is_kept_in_its_clone(w: World):
+    snap, _ = prepare(w, "src/closed")
+    script = "echo mine >src/closed; echo third >README.md"
+    got = skips(snap("try", "--skip-unreadable", "--promote-if-ok", "--", "sh", "-c", script).ends(0), "src/closed")
+    assert b"left alone: src/closed, which cannot be read here" in got.out + got.err, got
+    assert (w.project / "README.md").read_text() == "third\n"
+    assert (w.project / "src" / "closed").read_text() == "precious\n"
+    (name,) = [c["clone"] for c in snap("list", "--json").ends(0).json("snap.list/1")["clones"] if c["clone"] != "try"]
+    assert snap("run", name, "--", "cat", "src/closed").ends(0).out == b"mine\n"
+    snap("stop", "--force").ends(0)
+
+
+@live_test
+def a_rollback_to_what_a_rebase_took_removes_none_of_it(w: World):
+    snap, _ = prepare(w, "src/closed")
+    (w.project / "README.md").write_text("second\n")
+    skips(snap("rebase", "--skip-unreadable", "try").ends(0), "src/closed")
+    listed = snap("log", "--all", "--json").ends(0).json("snap.log/1")["snapshots"]
+    (onto,) = [s["snapshot"] for s in listed if s["message"] == "rebase of try"]
+    (w.project / "README.md").write_text("third\n")
+    os.chown(w.project / "src" / "closed", w.project.stat().st_uid, w.project.stat().st_gid)
+    snap("rollback", onto).ends(0)
+    assert (w.project / "README.md").read_text() == "second\n"
+    assert (w.project / "src" / "closed").read_text() == "precious\n"
+    snap("stop", "--force").ends(0)
+
+
+@live_test
 def a_rebase_keeps_what_the_clone_has_of_it(w: World):
     snap, _ = prepare(w, "src/closed", "src/mine")
     change(snap, "echo mine >src/mine")
