@@ -16,6 +16,7 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -114,6 +115,19 @@ static void give_way(pid_t pid)
 }
 
 /*
+ * At a hard limit of 0 a program of the host that core_pattern names would start; inside, nobody may
+ * raise it to the 1 that limits_bar_core() sets.  Nor may an ordinary user here.
+ */
+static void allow_core_limit(pid_t pid)
+{
+	struct rlimit now;
+
+	if (prlimit(pid, RLIMIT_CORE, NULL, &now) == 0 && now.rlim_max < 1)
+		IGNORE_RESULT(prlimit(pid, RLIMIT_CORE, &(struct rlimit){ 0, 1 }, NULL),
+			      "then it stays 0, which sandbox.md says");
+}
+
+/*
  * Root of the run is nobody outside: its ids begin at ID_BASE there, and it reaches files only through
  * idmapped mounts.  An ordinary user keeps its id, and can map no other.
  */
@@ -123,6 +137,7 @@ int ns_map_ids(struct run *run, struct err *err)
 	int r;
 
 	give_way(run->init);
+	allow_core_limit(run->init);
 	if (run->spec->root && run->ids == SANDBOX_IDS_RANGE)
 		return ids_map_range(run, err);
 	if (run->privileged) {

@@ -115,10 +115,12 @@ const char *const seccomp_refused[] = {
 #define CONSOLE_TRICKS  0x541c /* TIOCLINUX */
 #define LINE_DISCIPLINE 0x5423 /* TIOCSETD */
 #define OLD_BRIDGES     0x8940 /* SIOCGIFBR and, with the lowest bit, SIOCSIFBR */
-#define VLANS           0x8982 /* SIOCGIFVLAN, SIOCSIFVLAN */
+#define VLANS           0x8980 /* SIOCADDDLCI and SIOCDELDLCI, SIOCGIFVLAN and SIOCSIFVLAN */
 #define BRIDGES         0x89a0 /* SIOCBRADDBR, SIOCBRDELBR */
 #define LOWEST_BIT      1u
+#define LOWEST_TWO      3u
 #define UPPER_LAYER     31   /* TCP_ULP */
+#define ADD_AO_KEY      38   /* TCP_AO_ADD_KEY */
 #define SHARE_CORE      62   /* PR_SCHED_CORE */
 #define TAKE_LEASE      1024 /* F_SETLEASE */
 #define TAKE_DELEGATION 1040 /* F_SETDELEG: the same for a directory */
@@ -183,9 +185,15 @@ const struct seccomp_judged seccomp_kept[] = {
 	    .otherwise = SECCOMP_SAYS_ALLOW,
 	},
 	{
-	    .call = "prlimit64", /* its third argument points at the new limit, if there is one */
-	    .n_cases = 3,
+	    /*
+	     * Its third argument points at the new limit, the fourth at room for the old one, if they
+	     * are there.  Nobody could fill that room, so a call that has both fails.
+	     */
+	    .call = "prlimit64",
+	    .n_cases = 5,
 	    .cases = { { 1, ALL_BITS, RLIMIT_CORE, true, SECCOMP_SAYS_ALLOW },
+		       { 2, ALL_BITS, 0, .unless = true, .with_next = true },
+		       { 3, ALL_BITS, 0, true, SECCOMP_SAYS_EPERM },
 		       { 2, ALL_BITS, 0, true, SECCOMP_SAYS_DONE },
 		       { 2, ALL_BITS, 0, true, SECCOMP_SAYS_DONE, .high = true } },
 	    .otherwise = SECCOMP_SAYS_ALLOW,
@@ -218,7 +226,7 @@ const struct seccomp_judged seccomp_judged[] = {
 		       { 1, ALL_BITS, CONSOLE_TRICKS, .then = SECCOMP_SAYS_EPERM },
 		       { 1, ALL_BITS, LINE_DISCIPLINE, .then = SECCOMP_SAYS_EPERM },
 		       { 1, ~LOWEST_BIT, OLD_BRIDGES, .then = SECCOMP_SAYS_EPERM },
-		       { 1, ~LOWEST_BIT, VLANS, .then = SECCOMP_SAYS_EPERM },
+		       { 1, ~LOWEST_TWO, VLANS, .then = SECCOMP_SAYS_EPERM },
 		       { 1, ~LOWEST_BIT, BRIDGES, .then = SECCOMP_SAYS_EPERM },
 		       { 1, ALL_BITS, SANDBOX_ASK_SNAPSHOT, .then = SECCOMP_SAYS_EPERM } },
 	    .otherwise = SECCOMP_SAYS_ALLOW,
@@ -248,11 +256,13 @@ const struct seccomp_judged seccomp_judged[] = {
 	    .otherwise = SECCOMP_SAYS_EPERM,
 	},
 	{
-	    /* TLS and others in the kernel's TCP. */
+	    /* TLS and others in the kernel's TCP; and keys for it, which name a hash that is loaded. */
 	    .call = "setsockopt",
-	    .n_cases = 2,
+	    .n_cases = 4,
 	    .cases = { { 1, ALL_BITS, IPPROTO_TCP, .with_next = true },
-		       { 2, ALL_BITS, UPPER_LAYER, .then = SECCOMP_SAYS_EPERM } },
+		       { 2, ALL_BITS, UPPER_LAYER, .then = SECCOMP_SAYS_EPERM },
+		       { 1, ALL_BITS, IPPROTO_TCP, .with_next = true },
+		       { 2, ALL_BITS, ADD_AO_KEY, .then = SECCOMP_SAYS_EPERM } },
 	    .otherwise = SECCOMP_SAYS_ALLOW,
 	},
 	{
