@@ -205,17 +205,18 @@ static void warn_if_refused(const struct taking *t)
 		    t->project.path);
 }
 
-/* What the store may still take. */
-static uint64_t room(struct store *s)
+/* What the store may still take, beside what is promised already. */
+static uint64_t room(struct host *h)
 {
-	const uint64_t left = store_limit_left(s);
+	const uint64_t left = store_limit_left(h->store), promised = promises_left(h->promises);
 	struct statvfs fs;
 	uint64_t disk;
 
-	if (statvfs(store_path(s), &fs) < 0)
+	if (statvfs(store_path(h->store), &fs) < 0)
 		return 0;
 	disk = (uint64_t)fs.f_bavail * fs.f_frsize;
-	return disk < left ? disk : left;
+	disk = disk < left ? disk : left;
+	return disk > promised ? disk - promised : 0;
 }
 
 /* Files are promised from now on, if nobody objects.  By any thread of the capture. */
@@ -240,7 +241,7 @@ static int capture(struct taking *t, struct batch *b, struct err *err)
 {
 	const struct ration_options unasked = {
 		.spare = t->task->host->eager,
-		.most = room(t->store) / PROMISED_PART,
+		.most = room(t->task->host) / PROMISED_PART,
 		.may_begin = begin_walk,
 		.ctx = t,
 	};
@@ -358,7 +359,7 @@ static int capture_and_commit(struct taking *t, struct batch *b, struct err *err
 	if (t->options->lazy ? begin_walk(t) : may_be_lazy(t))
 		r = catalog_id_new(&t->lazy.id, err);
 	r = r < 0 ? r : capture_and_put(t, b, err);
-	if (t->walking && r >= 0 && is_lazy(t))
+	if (t->walking && r >= 0 && is_lazy(t) && !t->is_same)
 		promises_begin(p, &t->walk, &t->lazy, TAKE_PTR(t->captured.signatures),
 			       !t->options->lazy);
 	else if (t->walking)

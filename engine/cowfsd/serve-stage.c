@@ -19,7 +19,8 @@ static DEFINE_FIELDS_DONE(stage_options_done, struct stage_options, wire_stage_o
 static int begin(struct task *task, const struct stage_options *o, struct json options,
 		 struct stage *ret, struct err *err)
 {
-	const struct scope_rule rule = { true, .names = { "clone", "from" }, .beside = !o->clone };
+	const struct scope_rule rule = { true, .names = { "clone", "from" },
+					 .beside = !o->clone && !o->eager };
 	int r;
 
 	if (o->clone ? !o->no_snapshot : o->lazy)

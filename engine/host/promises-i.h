@@ -153,6 +153,8 @@ const struct signatures *promises_lend(struct promises *p, const struct catalog_
 void promises_inherit(struct promises *p, const struct catalog_id *project,
 		      const struct catalog_id *snapshot);
 
+uint64_t promises_left(struct promises *p); /* bytes of the projects that are still to be read */
+
 /* Is a capture of this project, or (NULL) of any, under way? */
 bool promises_open(struct promises *p, const struct catalog_id *project);
 

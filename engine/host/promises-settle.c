@@ -319,6 +319,20 @@ void promises_go(struct promises *p)
 	pthread_mutex_unlock(&p->lock);
 }
 
+uint64_t promises_left(struct promises *p)
+{
+	uint64_t n = 0;
+	LOCKED(&p->lock);
+
+	for (const struct promising *c = p->first; c; c = c->after) {
+		const struct engine_capturing now = promising_news(c);
+
+		if (!c->record.remote)
+			n += engine_capturing_left(&now);
+	}
+	return n;
+}
+
 /* lock held */
 static struct promising *find_lender(const struct promises *p, const struct catalog_id *project)
 {
@@ -349,15 +363,28 @@ void promises_inherit(struct promises *p, const struct catalog_id *project,
 		c->heirs[c->n_heirs++] = *snapshot;
 }
 
-/* Wait until nobody makes clones, and have them wait. */
-static void set_settling(struct promises *p, bool settling)
+/*
+ * Wait until nobody makes clones, and have them wait.  -ECANCELED: cowfsd ends, and somebody may read
+ * much before a clone is made.
+ */
+static int begin_settling(struct promises *p, struct err *err)
 {
-	pthread_mutex_lock(&p->lock);
-	while (settling && (p->staying > 0 || p->settling))
+	LOCKED(&p->lock);
+
+	while (!p->ending && (p->staying > 0 || p->settling))
 		pthread_cond_wait(&p->changed, &p->lock);
-	p->settling = settling;
+	if (p->ending)
+		return err_set(err, -ECANCELED, "cowfsd ends");
+	p->settling = true;
+	return 0;
+}
+
+static void end_settling(struct promises *p)
+{
+	LOCKED(&p->lock);
+
+	p->settling = false;
 	pthread_cond_broadcast(&p->changed);
-	pthread_mutex_unlock(&p->lock);
 }
 
 static void set_settled(struct promising *p)
@@ -377,13 +404,15 @@ int promising_settle(struct promising *p, struct err *err)
 		r = settle_clones(&s, err);
 		if (r < 0)
 			return r;
-		set_settling(p->all, true);
+		r = begin_settling(p->all, err);
+		if (r < 0)
+			return r;
 		pthread_rwlock_wrlock(&h->snapshots);
 		r = end_locked(&s, err);
 		pthread_rwlock_unlock(&h->snapshots);
 		if (r > 0)
 			set_settled(p);
-		set_settling(p->all, false);
+		end_settling(p->all);
 	}
 	if (r > 0)
 		leave_signatures(&s);

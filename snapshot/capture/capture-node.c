@@ -348,7 +348,7 @@ static bool promise(struct node_reader *nr, struct node *n)
 	    o->hold(o->hold_ctx, &e.id, nr->file, e.size, &nr->trial))
 		nr->file = -1;
 	else if (nr->ration)
-		return false;
+		return (ration_take_back(nr->ration, e.size), false);
 	e.form = TREE_LAZY;
 	e.data = e.size;
 	n->e = e;

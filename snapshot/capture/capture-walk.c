@@ -17,6 +17,7 @@
 #include "base/sys.h"
 #include "base/vec.h"
 #include "snapshot/capture/capture-i.h"
+#include "snapshot/capture/scout.h"
 
 #define DIR_FDS_MAX 32
 #define PROGRESS_MS 100
@@ -26,6 +27,7 @@
 void walk_end(struct walk *w)
 {
 	w->ended = true;
+	scout_stop(w->ration.scout);
 	pthread_cond_broadcast(&w->more);
 }
 
@@ -395,6 +397,8 @@ int walk_init(struct walk *w, struct batch *b, const char *path,
 
 void walk_done(struct walk *w)
 {
+	/* First of all: the scout looks at what is excluded. */
+	ration_done(&w->ration);
 	while (w->dirs)
 		walk_drop(w, w->dirs);
 	if (w->top.kind != ITEM_ABSENT)
@@ -408,7 +412,6 @@ void walk_done(struct walk *w)
 	unread_done(&w->gits);
 	free(w->exclude);
 	free(w->marks);
-	ration_done(&w->ration);
 	pthread_mutex_destroy(&w->lock);
 	pthread_cond_destroy(&w->more);
 }

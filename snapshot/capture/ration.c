@@ -8,7 +8,8 @@
 /* It takes longer to read a file of this size than to look at all names of a small project. */
 #define LARGE ((uint64_t)1 << 20)
 
-#define PULSE_MS 50
+#define PULSE_MS    50
+#define PATIENCE_MS 2000 /* for each such file: on a cold disk a walk over names is slow, too */
 
 void ration_init(struct ration *r, const struct ration_options *options)
 {
@@ -26,9 +27,9 @@ static bool decide(struct ration *r)
 {
 	LOCKED(&r->lock);
 
-	if (!r->decided)
+	/* What stands against it may pass. */
+	if (!r->spent)
 		r->spent = r->options->may_begin(r->options->ctx);
-	r->decided = true;
 	return r->spent;
 }
 
@@ -37,7 +38,7 @@ static bool is_much_ahead(struct ration *r, uint64_t bytes, void (*pulse)(void *
 {
 	int x = r->scout ? scout_ask(r->scout, 0) : 0;
 
-	while (x == -EAGAIN && bytes >= LARGE) {
+	for (unsigned i = 0; x == -EAGAIN && bytes >= LARGE && i < PATIENCE_MS / PULSE_MS; i++) {
 		x = scout_ask(r->scout, PULSE_MS);
 		if (pulse)
 			pulse(ctx);
@@ -56,10 +57,15 @@ bool ration_is_spent(struct ration *r, const struct stat *st, void (*pulse)(void
 	return atomic_fetch_add(&r->taken, bytes) + bytes > r->options->spare && decide(r);
 }
 
+void ration_take_back(struct ration *r, uint64_t bytes)
+{
+	atomic_fetch_sub(&r->promised, bytes);
+}
+
 bool ration_promise(struct ration *r, uint64_t bytes)
 {
 	if (atomic_fetch_add(&r->promised, bytes) + bytes <= r->options->most)
 		return true;
-	atomic_fetch_sub(&r->promised, bytes);
+	ration_take_back(r, bytes);
 	return false;
 }

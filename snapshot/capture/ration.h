@@ -13,7 +13,7 @@
 struct ration_options {
 	uint64_t spare; /* so many bytes are read in any case, if there are as many */
 	uint64_t most;  /* no more bytes are promised */
-	/* Asked once, by any thread, before the first file is promised: may any be? */
+	/* Asked by any thread, one at a time, until it is true and the first file is promised: may any be? */
 	bool (*may_begin)(void *ctx);
 	void *ctx;
 };
@@ -27,8 +27,7 @@ struct ration {
 	atomic_bool spent;   /* there is much to be read, and files may be promised */
 	struct scout *scout; /* owned; or NULL */
 
-	pthread_mutex_t lock; /* guards what follows */
-	bool decided;
+	pthread_mutex_t lock; /* of those who ask */
 };
 
 void ration_init(struct ration *r, const struct ration_options *options);
@@ -40,5 +39,6 @@ void ration_done(struct ration *r);
  */
 bool ration_is_spent(struct ration *r, const struct stat *st, void (*pulse)(void *ctx), void *ctx);
 
-/* Is there room to promise these bytes?  Then they count. */
+/* Is there room to promise these bytes?  Then they count, until they are taken back. */
 bool ration_promise(struct ration *r, uint64_t bytes);
+void ration_take_back(struct ration *r, uint64_t bytes);

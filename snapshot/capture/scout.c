@@ -76,9 +76,9 @@ static int look_below(struct listing *l, unsigned depth)
 	struct scout *s = l->scout;
 	int r = sys_each_name(l->fd, on_name, l);
 
-	/* What its rules leave out is not known here. */
+	/* It has gone meanwhile; or it has rules, and what they leave out is not known here. */
 	if (r != 0)
-		return r < 0 ? r : 0;
+		return r == -EINTR || r == -ENOMEM ? r : 0;
 	s->bytes += l->bytes;
 	r = s->bytes > s->options.enough;
 	for (size_t i = 0; i < l->dirs.n && r == 0; i++)
@@ -152,11 +152,17 @@ int scout_ask(struct scout *s, unsigned wait_ms)
 	return s->ended ? s->more : -EAGAIN;
 }
 
+void scout_stop(struct scout *s)
+{
+	if (s)
+		atomic_store(&s->stops, true);
+}
+
 void scout_end(struct scout *s)
 {
 	if (!s)
 		return;
-	atomic_store(&s->stops, true);
+	scout_stop(s);
 	pthread_join(s->thread, NULL);
 	scout_free(s);
 }

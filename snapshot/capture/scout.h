@@ -31,4 +31,5 @@ struct scout *scout_begin(int top, const struct scout_options *options);
 /* 1: there are more.  0: there are not, or it cannot be said.  -EAGAIN: not known within these milliseconds. */
 NODISCARD int scout_ask(struct scout *s, unsigned wait_ms);
 
-void scout_end(struct scout *s); /* stops it if need be; NULL is fine */
+void scout_stop(struct scout *s); /* soon: the answer is 0 then; NULL is fine */
+void scout_end(struct scout *s);  /* stops it if need be; NULL is fine */
