@@ -83,17 +83,19 @@ static int copy_one(struct promising *c, struct promise *one, int held)
 /* --- early copies ------------------------------------------------------------------------- */
 
 /* lock held */
-static void take_over(struct promising *c, struct promise *one)
+static int take_over(struct promising *c, struct promise *one)
 {
 	const struct stash_key key = key_of(c, one);
+	const int r = stash_take_over(&key);
 
-	if (stash_take_over(&key) < 0)
-		return;
+	if (r < 0)
+		return r;
 	c->has_early = true;
 	if (one->state == PROMISE_OPEN || one->state == PROMISE_BUSY)
 		note(c, one);
 	else
 		stash_drop(&key);
+	return 0;
 }
 
 /* lock held, but while it copies */
@@ -120,9 +122,9 @@ static int copy_early(struct promises *p, const struct object_id *promise, int h
 		return r;
 	p->early = true;
 	one = promises_look_up(p, promise, &c, &unused);
-	if (one)
-		take_over(c, one);
-	return 0;
+	r = one ? take_over(c, one) : 0;
+	/* The index may have taken it over; else its writer waits until the file is kept. */
+	return r < 0 && !one->stashed ? r : 0;
 }
 
 struct early {
@@ -166,8 +168,9 @@ int promising_take_over(struct promising *c, struct err *err)
 		const struct object_ref key = { .id = e.list[i], .kind = OBJECT_CHUNK };
 		struct promise *one = map_get(&c->by_id, &key);
 
-		if (one)
-			take_over(c, one);
+		r = one ? take_over(c, one) : 0;
+		if (r < 0 && r != -ENOENT)
+			return list_failed(r, err);
 	}
 	return 0;
 }
