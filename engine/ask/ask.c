@@ -308,6 +308,7 @@ static int replace(struct engine *e, struct control *c, const struct control_hel
 		   struct err *err)
 {
 	CLEANUP(json_done) struct json_doc question = { 0 }, doc = { 0 };
+	struct err why = { 0 };
 	struct json j, line;
 	int r = 0;
 
@@ -320,6 +321,11 @@ static int replace(struct engine *e, struct control *c, const struct control_hel
 		r = control_read(c, CONTROL_ANSWER_MAX, &doc, &line, err);
 		if (r == 0 || (r > 0 && !json_has(line, "error")))
 			return ask_wait_gone(e, err);
+		if (r > 0 && control_get_error(line, &why) < 0)
+			return err_set(err, -EPROTONOSUPPORT,
+				       "this is version %s, and cowfsd %s (process %" PRId64
+				       ") does not end: %s",
+				       engine_version(), hello->version, hello->pid, why.msg);
 	}
 	return err_set(err, -EPROTONOSUPPORT,
 		       "this is version %s, and cowfsd %s (process %" PRId64

@@ -142,7 +142,7 @@ int server_end(struct server *s, bool force, struct err *err)
 {
 	size_t acts = 0;
 	bool ended;
-	int r = force ? 0 : promises_may_end(s->host->promises, err);
+	int r = force || server_has_ended(s) ? 0 : promises_may_end(s->host->promises, err);
 
 	if (r < 0)
 		return r;
