@@ -191,6 +191,16 @@ static void print_examples(const struct invocation *inv, const char *examples)
 	}
 }
 
+/* On the line that has come to `at`, or on one of their own, further left if they are long. */
+static void print_usage_words(const struct invocation *inv, const char *words, int indent, int at)
+{
+	const int len = (int)strlen(words), room = width_of(inv) - len - 1;
+
+	if (at > room)
+		fprintf(inv->out, "\n%*s", indent < room || room < 0 ? indent : room, "");
+	fprintf(inv->out, " %s", words);
+}
+
 static void print_command(const struct invocation *inv, const struct command *c)
 {
 	FILE *out = inv->out;
@@ -200,9 +210,9 @@ static void print_command(const struct invocation *inv, const struct command *c)
 	at = indent = fprintf(out, "usage: %s %s", inv->program, c->name);
 	if (c->opts)
 		at = print_usage_options(inv, c->opts, indent);
-	if (c->words && at + 1 + (int)strlen(c->words) > width_of(inv))
-		fprintf(out, "\n%*s", indent, "");
-	fprintf(out, "%s%s\n\n", c->words ? " " : "", c->words ? c->words : "");
+	if (c->words)
+		print_usage_words(inv, c->words, indent, at);
+	fputs("\n\n", out);
 	snprintf(summary, sizeof(summary), "%c%s.", toupper((unsigned char)c->summary[0]),
 		 c->summary + 1);
 	fill(inv, summary, strlen(summary), 0);

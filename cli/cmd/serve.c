@@ -90,7 +90,7 @@ const struct command cmd_serve = {
 	    "tickets use no other profiles and variables. --json prints the protocol.\n"
 	    "This line in ~/.ssh/authorized_keys lets a key do this and nothing else:\n"
 	    "\n"
-	    "    restrict,command=\"snapcow serve --tickets /srv/snapshots\" ssh-ed25519 AAAA... ann\n",
+	    "    restrict,command=\"snapcow serve --tickets /srv/app\" ssh-ed25519 AAAA... ann\n",
 	.examples = "push ssh://host/srv/app:main\n",
 	.no_engine = true,
 	.run = serve_run,
