@@ -113,7 +113,7 @@ def what_cannot_be_saved_is_named(w: World):
                               (("try", "/etc/passwd"), 2, "from the top"), (("none", "x"), 4, "none"),
                               (("try",), 2, "CLONE PATH")):
         w.snap("artifact", "save", *args).fails(status, why)
-    w.snap("artifact", "show", "xyz").fails(2, "no id of an artifact")
+    w.snap("artifact", "show", "xyz").fails(2, "is not the id of an artifact")
     w.snap("artifact", "get", "0123").fails(4, "no artifact '0123'")
     w.snap("artifact", "fly").fails(2, "takes 'save")
     assert artifact(w)["artifacts"] == []

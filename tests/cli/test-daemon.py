@@ -887,8 +887,8 @@ def everything(w):
 
 
 CLONE = {"name": "late", "from": None, "count": 1, "ttl_ms": 0, "quota": 0, "strict": False,
-         "private": False, "no_xattrs": False, "skip_unreadable": False, "lazy": False, "owner": 0, "carry": False,
-         "expect": 0, "last": False}
+         "private": False, "no_xattrs": False, "skip_unreadable": False, "lazy": False, "eager": False, "owner": 0,
+         "carry": False, "expect": 0, "last": False}
 TAKE = {"project": None, "clone": None, "message": "late", "tag": None, "meta": None,
         "skip_unreadable": False, "lazy": False, "passing": False, "automatic": False, "include": []}
 ARTIFACT = {"clone": "try", "paths": ["README.md"], "meta": None, "run": None, "session": None}

@@ -181,7 +181,7 @@ def limits_of_the_whole_are_shared(w):
     assert arm(got, "a")["limit"] == "disk"
     w.snap("experiment", "--arm", "a=true", "--mem", "2G", "--all-mem", "1G").fails(2)
     for option in ("--all-mem", "--all-disk"):
-        w.snap("experiment", "--arm", "a=true", "--arm", "b=true", "--jobs", "2", option, "1").fails(2, "too little")
+        w.snap("experiment", "--arm", "a=true", "--arm", "b=true", "--jobs", "2", option, "1B").fails(2, "too little")
 
 
 @live_test

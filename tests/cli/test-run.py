@@ -458,7 +458,7 @@ def output_is_bounded(w):
     got = sh(w, "head -c 3000000 /dev/zero | tr '\\0' x")
     assert len(got["stdout"]) == MIB and got["truncated"], len(got["stdout"])
     assert got["logged"]["stdout"] == 3000000 and not got["logged"]["truncated"], got["logged"]
-    got = sh(w, "head -c 3000000 /dev/zero | tr '\\0' x", "--output", "1000")
+    got = sh(w, "head -c 3000000 /dev/zero | tr '\\0' x", "--output", "1000B")
     assert len(got["stdout"]) == 1000 and got["limit"] == "output" and got["truncated"], got["limit"]
     got = sh(w, "head -c 20000000 /dev/zero | tr '\\0' x")
     assert got["logged"] == {"stdout": 16 * MIB, "stderr": 0, "truncated": True}, got["logged"]

@@ -400,7 +400,7 @@ def names_that_are_looked_up_count(w):
     # Each leaves the machine, and would carry what its labels say to whoever has the domain.
     names = [f"{'x' * 50}{i}.wild.example" for i in range(5)]
     got, refusals = act(w, "*.wild.example:80", "each", *[f"{n}:80" for n in names],
-                        options=("--net-out", "200"))
+                        options=("--net-out", "200B"))
     assert [" 502 " in head for head in got] == [True] * 3 + [False] * 2, got
     assert rules(refusals) == ["bytes"] * 2, refusals
     got, refusals = act(w, "*.wild.example:80", "each", *[f"{n}:80" for n in names])
@@ -410,7 +410,7 @@ def names_that_are_looked_up_count(w):
 @test
 def a_limit_that_is_reached_leaves_room_for_nothing(w):
     got, refusals = act(w, "ok.example:80,other.example:80", "each", "ok.example:80",
-                        "other.example:80", options=("--net-out", "10"))
+                        "other.example:80", options=("--net-out", "10B"))
     assert " 200 " in got[0] and " 403 " in got[1] and rules(refusals) == ["bytes"], got
 
 

@@ -157,5 +157,5 @@ class Asking:
     def clone(self, name, snapshot):
         """A clone of that name; milliseconds."""
         return self.ask("clone", name=name, **{"from": snapshot}, count=1, ttl_ms=0, quota=0,
-                        strict=False, private=False, no_xattrs=False, skip_unreadable=False, lazy=False, owner=0,
-                        carry=False, expect=0, last=False)[0]
+                        strict=False, private=False, no_xattrs=False, skip_unreadable=False, lazy=False,
+                        eager=False, owner=0, carry=False, expect=0, last=False)[0]
