@@ -20,6 +20,13 @@ void *vec_more(void *list, size_t n, size_t *cap, size_t size)
 	return more;
 }
 
+int vec_by_u64(const void *a, const void *b)
+{
+	const uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+
+	return x < y ? -1 : x > y;
+}
+
 size_t vec_room(size_t n)
 {
 	size_t room = n > 0 ? FIRST : 0;

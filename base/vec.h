@@ -21,6 +21,8 @@ NODISCARD void *vec_one_more(void *list, size_t n, size_t size);
 /* How many such an array of `n` has room for: make it that large if you allocate it otherwise. */
 size_t vec_room(size_t n);
 
+int vec_by_u64(const void *a, const void *b); /* for qsort() and bsearch(): rising */
+
 /* Make room for one more than `n`; false: there is no memory. */
 #define VEC_ROOM(list, n, cap)                                                \
 	({                                                                    \

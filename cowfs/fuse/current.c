@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "base/sys.h"
+#include "base/vec.h"
 #include "cowfs/fuse/mount-i.h"
 #include "cowfs/fuse/ops.h"
 #include "cowfs/fuse/request.h"
@@ -38,17 +39,10 @@ bool ops_hides_acls(fuse_req_t req)
 	return m->one_id;
 }
 
-static int by_number(const void *a, const void *b)
-{
-	const uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-
-	return x < y ? -1 : x > y;
-}
-
 bool mount_hides(const struct mount *m, uint64_t ino)
 {
 	return m->n_hidden > 0 &&
-	       bsearch(&ino, m->hidden, m->n_hidden, sizeof(ino), by_number) != NULL;
+	       bsearch(&ino, m->hidden, m->n_hidden, sizeof(ino), vec_by_u64) != NULL;
 }
 
 bool ops_hides_xattrs(fuse_req_t req)

@@ -35,7 +35,6 @@ int serve_hold_names(struct task *task, const struct engine_watch *watch, struct
 	struct held held;
 	int r = json_end(options.doc, err);
 
-	(void)watch;
 	if (r < 0)
 		return r;
 	r = hold_names(task, clone, &held, err);

@@ -351,7 +351,7 @@ const struct signatures *promises_lend(struct promises *p, const struct catalog_
 	return c ? c->signatures : NULL;
 }
 
-/* If there is no room for it, its promises are kept all the same; only 'status' cannot say how far it is. */
+/* Without room for it, its promises are kept all the same; only 'status' cannot say how far it is. */
 void promises_inherit(struct promises *p, const struct catalog_id *project,
 		      const struct catalog_id *snapshot)
 {

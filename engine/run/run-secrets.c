@@ -95,9 +95,7 @@ static bool is_one_of(const char *name, const char *const *list, size_t n)
 
 void run_secrets_found_done(struct run_secrets_found *f)
 {
-	for (size_t i = 0; i < f->n; i++)
-		free(f->list[i].path);
-	free(f->list);
+	VEC_FREE(it, f->list, f->n, free(it->path));
 	*f = (struct run_secrets_found){ 0 };
 }
 
@@ -128,10 +126,7 @@ static void cut(struct run_secrets_found *f, size_t n)
 
 static bool has(const struct run_secrets_found *f, size_t n, uint64_t ino)
 {
-	for (size_t i = 0; i < n; i++)
-		if (f->list[i].ino == ino)
-			return true;
-	return false;
+	return VEC_HAS(it, f->list, n, it->ino == ino);
 }
 
 static int too_many(const struct run_secrets_in *in, const struct run_secrets_found *f,
@@ -166,9 +161,7 @@ struct finding {
 static void finding_done(struct finding *f)
 {
 	run_secrets_found_done(&f->links);
-	for (size_t i = 0; i < f->n; i++)
-		free(f->dirs[i].path);
-	free(f->dirs);
+	VEC_FREE(it, f->dirs, f->n, free(it->path));
 }
 
 static ssize_t read_stored(const struct finding *f, const struct content *c, char *text, size_t len)
@@ -314,7 +307,6 @@ static int look_for(const struct tree_entry *e, const char *path, unsigned depth
 {
 	struct moving *m = ctx;
 
-	(void)depth;
 	if (has(m->found, m->found->n, e->ino))
 		return TREE_WALK_PAST;
 	if (!has(m->missing, m->missing->n, e->ino))

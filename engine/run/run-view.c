@@ -11,6 +11,7 @@
 #include "base/path.h"
 #include "base/sys.h"
 #include "base/text.h"
+#include "base/vec.h"
 #include "engine/ask/ask-hold-i.h"
 #include "engine/run/run-cover.h"
 #include "engine/run/run-git.h"
@@ -337,10 +338,8 @@ static int find_secrets(const struct place *at, size_t each, size_t max,
 /* Something else is shown there, or nothing. */
 static bool is_covered(const struct layout *l, size_t clone, const char *guest)
 {
-	for (size_t i = clone + 1; i < l->n; i++)
-		if (path_is_below(guest, l->mounts[i].guest))
-			return true;
-	return false;
+	return clone < l->n && VEC_HAS(it, l->mounts + clone + 1, l->n - clone - 1,
+				       path_is_below(guest, it->guest));
 }
 
 /* The usual places of credentials.  An untrusted run needs none of them. */
@@ -383,13 +382,6 @@ static int add_all_hidden(const struct place *at, struct err *err)
 	return r < 0 ? r : run_cover(at->view->layout, shown_at(at), at->stage->project, err);
 }
 
-static int by_number(const void *a, const void *b)
-{
-	const uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-
-	return x < y ? -1 : x > y;
-}
-
 /* In a root of its own the run has a mount of its own, on which cowfsd knows what to hide by its number. */
 static int hide_root_secrets(const struct place *at, struct err *err)
 {
@@ -405,7 +397,7 @@ static int hide_root_secrets(const struct place *at, struct err *err)
 		return err_nomem(err);
 	for (v->n_hidden = 0; v->n_hidden < found.n; v->n_hidden++)
 		v->hidden[v->n_hidden] = found.list[v->n_hidden].ino;
-	qsort(v->hidden, v->n_hidden, sizeof(*v->hidden), by_number);
+	qsort(v->hidden, v->n_hidden, sizeof(*v->hidden), vec_by_u64);
 	return 0;
 }
 
@@ -420,8 +412,7 @@ static int build_root_layout(const struct place *at, struct err *err)
 			r = hide_root_secrets(at, err);
 	if (r < 0)
 		return r;
-	r = run_root_show(l, at->engine, at->sight->options, &at->sight->profile->hide, err);
-
+	r = run_root_show(l, at->engine, at->sight->options, hide, err);
 	if (r < 0)
 		return r;
 	r = run_cover(l, shown_at(at), NULL, err);
