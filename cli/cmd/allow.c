@@ -105,7 +105,7 @@ const struct command cmd_allow = {
 	    "count. Clones of the clone do not inherit the rule. No run can allow anything, nor can\n"
 	    "an agent through `snap mcp`. Without CLONE: the clone that holds the current\n"
 	    "directory.\n",
-	.examples = "allow registry.npmjs.org:443 try\nallow --list try\n"
-		    "allow --remove registry.npmjs.org:443 try\n",
+	.examples = "allow registry.npmjs.org:443 idea\nallow --list idea\n"
+		    "allow --remove registry.npmjs.org:443 idea\n",
 	.run = allow_run,
 };

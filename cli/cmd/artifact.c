@@ -408,7 +408,7 @@ const struct command cmd_artifact = {
 	    "beginning of it, or of the SHA-256 that 'show' prints. 'get' writes all of it below\n"
 	    "DIR or nothing, and replaces no file. Into a project it writes nothing that the guard\n"
 	    "holds. `run --artifact PATH` saves after a run.\n",
-	.examples = "artifact save try build/app --meta version=2\nartifact list\n"
+	.examples = "artifact save idea build/app --meta version=2\nartifact list\n"
 		    "artifact get 8f3a0c11 --to ~/out\n",
 	.run = artifact_run,
 };

@@ -124,7 +124,7 @@ const struct command cmd_diff = {
 	    "With A alone: since that snapshot, or since that clone's base. With neither: the clone "
 	    "here, else the project since its last snapshot. Prints a patch that `git apply` takes; "
 	    "lines before it that begin with `#` have the rest.",
-	.examples = "diff try --stat\ndiff @-1 @ -- src\ndiff try > fix.patch\n"
+	.examples = "diff idea --stat\ndiff @-1 @ -- src\ndiff idea > fix.patch\n"
 		    "diff box --script > again.sh\n",
 	.run = diff_run,
 };

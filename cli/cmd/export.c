@@ -215,7 +215,7 @@ const struct command cmd_export = {
 	    "STATE is a snapshot, a clone, an image, or '.' for the project; without it, the clone here.\n"
 	    "Owners, modes, times, attributes, hard links, holes and devices are written; sockets are not,\n"
 	    "because no archive has them. The same state always gives the same bytes.\n",
-	.examples = "export try --tar try.tar.zst\nexport try --tar - | tar t\n"
-		    "export try --oci layout --tag new\nexport try --oci layout --base debian-12\n",
+	.examples = "export idea --tar idea.tar.zst\nexport idea --tar - | tar t\n"
+		    "export idea --oci layout --tag new\nexport idea --oci layout --base debian-12\n",
 	.run = export_run,
 };

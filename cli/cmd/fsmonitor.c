@@ -118,6 +118,6 @@ const struct command cmd_fsmonitor = {
 	    "last run, in a tree of any size. Where that cannot be known (after a rollback, a\n"
 	    "rebase, a restart of the daemon, in a clone of the clone) git looks at everything\n"
 	    "once. Within a run there is no daemon to ask: git looks at everything, as ever.\n",
-	.examples = "clone -n try --fsmonitor\nfsmonitor --setup try\n",
+	.examples = "clone -n idea --fsmonitor\nfsmonitor --setup idea\n",
 	.run = fsmonitor_run,
 };

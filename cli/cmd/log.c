@@ -401,6 +401,6 @@ const struct command cmd_log = {
 	    "agent, promotion or person that made it; `log CLONE -- PATH` begins at a clone or\n"
 	    "any other state. -L 10,20:PATH lists the versions that changed those lines.\n",
 	.examples =
-	    "log\nlog -n 5 --json\nlog --all try\nlog --graph\nlog --agent\nlog src/main.c\nlog -L 10,+5:src/main.c\n",
+	    "log\nlog -n 5 --json\nlog --all idea\nlog --graph\nlog --agent\nlog src/main.c\nlog -L 10,+5:src/main.c\n",
 	.run = log_run,
 };

@@ -30,6 +30,6 @@ const struct command cmd_mount = {
 	.max_words = 1,
 	.details =
 	    "A new clone is already mounted, and the daemon mounts it again when it restarts.\n",
-	.examples = "mount try\n",
+	.examples = "mount idea\n",
 	.run = mount_run,
 };

@@ -152,6 +152,6 @@ const struct command cmd_policy = {
 	    "binaries, new programs, dependencies, size. Rules in policy.yaml, in your\n"
 	    "configuration, say what may land without a person; .snap/policy.yaml of the project\n"
 	    "can only narrow them. Without a rule that fits, a person must approve.\n",
-	.examples = "policy explain try\npolicy explain try --as agent --tests pass\n",
+	.examples = "policy explain idea\npolicy explain idea --as agent --tests pass\n",
 	.run = policy_run,
 };

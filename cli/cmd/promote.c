@@ -289,8 +289,8 @@ const struct command cmd_promote = {
 	    "The project's .git stays as it is. `undo` takes a promotion back. `resolve` settles\n"
 	    "conflicts; --continue then promotes with the same options. With --to, each --path of\n"
 	    "the clone arrives in DIR under its last name; with --root, in the system itself.\n",
-	.examples = "promote --dry-run try\npromote --check 'make test' try\n"
-		    "promote --path src/ --allow .github/workflows/ci.yml try\n"
-		    "promote --path build/app --to ~/bin try\n",
+	.examples = "promote --dry-run idea\npromote --check 'make test' idea\n"
+		    "promote --path src/ --allow .github/workflows/ci.yml idea\n"
+		    "promote --path build/app --to ~/bin idea\n",
 	.run = promote_run,
 };

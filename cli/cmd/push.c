@@ -138,6 +138,6 @@ const struct command cmd_push = {
 	    "(default: latest) moves to the snapshot last, so it never names an incomplete one. If\n"
 	    "somebody else moved NAME, push stops with exit code 6, unless --force. -q prints the\n"
 	    "digest of the manifest.\n",
-	.examples = "push origin\npush try origin:try\npush @ dir:/mnt/share/app:nightly\n",
+	.examples = "push origin\npush idea origin:idea\npush @ dir:/mnt/share/app:nightly\n",
 	.run = push_run,
 };

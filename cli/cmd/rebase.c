@@ -159,6 +159,6 @@ const struct command cmd_rebase = {
 	    "files. A conflict (5) changes nothing. The clone is saved first, as a snapshot whose\n"
 	    "id is printed: `rollback CLONE ID` takes the rebase back. The clone keeps its .git\n"
 	    "if both sides changed it.\n",
-	.examples = "rebase try\nrebase --dry-run try\nrebase --conflict markers try\n",
+	.examples = "rebase idea\nrebase --dry-run idea\nrebase --conflict markers idea\n",
 	.run = rebase_run,
 };

@@ -314,8 +314,8 @@ const struct command cmd_resolve = {
 	    "same; after a change of either you decide again. Nothing changes before you promote\n"
 	    "or rebase.\n",
 	.examples =
-	    "resolve try\nresolve try src/main.c --take theirs\nresolve try --all --take ours\n"
-	    "resolve try src/main.c --edit\nresolve try src/main.c --undo\n"
-	    "promote --continue try\n",
+	    "resolve idea\nresolve idea src/main.c --take theirs\nresolve idea --all --take ours\n"
+	    "resolve idea src/main.c --edit\nresolve idea src/main.c --undo\n"
+	    "promote --continue idea\n",
 	.run = resolve_run,
 };

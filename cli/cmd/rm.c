@@ -103,6 +103,6 @@ const struct command cmd_rm = {
 	    "'@-1', or at least eight digits of an id. Refuses a snapshot that a clone (exit code\n"
 	    "11), another tag or an undo needs (7; --force gives up the undo). gc frees the\n"
 	    "space.\n",
-	.examples = "rm try\nrm --force agent-1 agent-2\nrm @-3 1f0c9a52\n",
+	.examples = "rm idea\nrm --force agent-1 agent-2\nrm @-3 1f0c9a52\n",
 	.run = rm_run,
 };

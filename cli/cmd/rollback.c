@@ -302,6 +302,6 @@ const struct command cmd_rollback = {
 	    "name. The state before is saved first; -q prints its id. A project goes back whole or\n"
 	    "not at all: an edit meanwhile is a conflict (5). Ignored files and .git go back too; a\n"
 	    "clone's state passes the guard (7) and leaves .git alone.\n",
-	.examples = "rollback --dry-run try --path src/ known-good\nrollback --turn 4\n",
+	.examples = "rollback --dry-run idea --path src/ known-good\nrollback --turn 4\n",
 	.run = rollback_run,
 };

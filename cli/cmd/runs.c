@@ -110,6 +110,6 @@ const struct command cmd_runs = {
 	    "Of CLONE, even if it is gone, else of this project. Records and output stay for 14\n"
 	    "days, at most 100 of them. `lost` means that snap was killed, and the run with it;\n"
 	    "`cancelled` that `cancel` ended the run.\n",
-	.examples = "runs\nruns try --json\nruns --agent\n",
+	.examples = "runs\nruns idea --json\nruns --agent\n",
 	.run = runs_run,
 };

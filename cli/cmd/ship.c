@@ -83,6 +83,6 @@ const struct command cmd_ship = {
 	    "\n"
 	    "The exit code is 14 if it waits for a person, 5, 7 or 8 if a conflict, a rule or a check\n"
 	    "holds it, and 8 if its health failed and it was undone.\n",
-	.examples = "ship try\nship try --to staging\nship --continue 3f2a --wait\n",
+	.examples = "ship idea\nship idea --to staging\nship --continue 3f2a --wait\n",
 	.run = ship_run,
 };

@@ -283,6 +283,6 @@ const struct command cmd_show = {
 	    "the current directory if it begins with `./`. A file is printed as it was, byte for\n"
 	    "byte, but on a terminal control and invisible characters are shown as `^[` and\n"
 	    "`<U+202E>`; a directory is listed; `STATE:` lists the top.\n",
-	.examples = "show @\nshow @-1:src/main.c\nshow try:src\n",
+	.examples = "show @\nshow @-1:src/main.c\nshow idea:src\n",
 	.run = show_run,
 };

@@ -105,6 +105,6 @@ const struct command cmd_snapshot = {
 	    "id alone. A file .snapignore, in the syntax of .gitignore, names what to leave out.\n"
 	    "`log --meta` finds labels. `@` and a bare `rollback` pass over a snapshot made with\n"
 	    "--path.\n",
-	.examples = "snapshot -m 'before the upgrade' -t known-good\nsnapshot try --meta step=3\n",
+	.examples = "snapshot -m 'before the upgrade' -t known-good\nsnapshot idea --meta step=3\n",
 	.run = snapshot_run,
 };

@@ -423,6 +423,6 @@ const struct command cmd_status = {
 	    "that both changes can be merged, `overlap` that they would conflict. If the clones\n"
 	    "have different bases, the older base counts: what the project changed between the\n"
 	    "two is then a change of the younger clone.\n",
-	.examples = "status try\nstatus try --fail-if-stale --json\nstatus try --others\n",
+	.examples = "status idea\nstatus idea --fail-if-stale --json\nstatus idea --others\n",
 	.run = status_run,
 };

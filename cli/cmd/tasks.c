@@ -63,6 +63,6 @@ const struct command cmd_tasks = {
 	    "package.json, targets of the Makefile, tasks of pyproject.toml, and what cargo and\n"
 	    "meson offer. snap reads them in the project and runs them on the clone. -q prints\n"
 	    "names alone.\n",
-	.examples = "tasks\nrun @test\nrun try -- @test --verbose\n",
+	.examples = "tasks\nrun @test\nrun idea -- @test --verbose\n",
 	.run = tasks_run,
 };

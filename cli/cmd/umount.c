@@ -35,6 +35,6 @@ const struct command cmd_umount = {
 	.min_words = 1,
 	.max_words = 1,
 	.opts = umount_opts,
-	.examples = "umount try\n",
+	.examples = "umount idea\n",
 	.run = umount_run,
 };
