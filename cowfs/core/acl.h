@@ -1,11 +1,11 @@
 /*
- * acl.h - POSIX access control lists, as the bytes that Linux shows them as.
+ * acl.h - POSIX access control lists, in the byte form that Linux shows.
  *
- * The lists of a file are two of its extended attributes: the access list, which says more
- * than its mode can, and for a directory the default list, which is for what will be made
- * in it.  Nobody is checked here: this is how lists and modes are kept in step.
+ * A file's lists are two of its extended attributes: the access list, which extends its mode, and
+ * for a directory the default list, which new entries get. This module keeps lists and modes in
+ * step; it checks nobody's permissions.
  *
- * Everything but acl_check() wants a list that acl_check() has found good.
+ * Everything but acl_check() requires a list that acl_check() has accepted.
  */
 #pragma once
 

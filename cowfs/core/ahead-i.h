@@ -1,9 +1,8 @@
 /*
- * ahead-i.h - private to the core: objects that somebody will want soon, loaded by a thread that
- * has nothing else to do.
+ * ahead-i.h - private to the core: an idle thread loads objects that somebody will need soon.
  *
- * Only a hint: what there is no room for in the queue is forgotten, and what cannot be read
- * is left for whoever really needs it.
+ * Only a hint: if the queue is full or an object cannot be read, nothing happens, and the operation
+ * that needs the object loads it.
  */
 #pragma once
 

@@ -1,13 +1,13 @@
 /*
- * file-i.h - private to files: one block, the list of extents, and what lies underneath.
+ * file-i.h - private to files: one block, the list of extents, and the content below them.
  *
- * file.c changes a file, file-map.c says where its bytes are, file-store.c takes it into the
- * store; these are what the three share.
+ * file.c changes a file, file-map.c finds its bytes, file-store.c stores it; this is what the three
+ * share.
  *
- * What must hold: the list rises, no two extents overlap, and neighbouring holes are one.  No
- * extent lies wholly at or beyond the size, and no block has a range that goes beyond it.  What
- * base shows (file_shows) and what was frozen is covered by an explicit hole where it was
- * punched; elsewhere a hole is where there is no extent.
+ * Invariants: the list is sorted, no two extents overlap, and neighbouring holes are one. No extent
+ * begins at or beyond the size, and no block has a range that goes beyond it. An explicit hole is
+ * stored only where it covers bytes of base (file_shows) or frozen ones; elsewhere a hole is the
+ * absence of an extent.
  */
 #pragma once
 

@@ -1,16 +1,15 @@
 /*
  * file.h - the bytes of a regular file that is being changed.
  *
- * A stored content underneath, of which the first `kept` bytes still count, and over it
- * extents of blocks that differ: bytes in memory, or holes.  A block in memory knows one
- * range of bytes that were written; what lies outside it comes from the content
- * underneath.  So writing needs nothing of the store until somebody writes to a second place
- * of the same block.
+ * Below lies a stored content, of which the first `kept` bytes still count. Over it lie extents
+ * that differ: blocks in memory, or holes. A block in memory has one range of written bytes; the
+ * bytes outside of it come from the stored content. So a write needs nothing from the store unless
+ * it touches a second place of the same block.
  *
- * A frozen file (file_freeze) shares blocks with the live one; a write to a shared
- * block copies it first.
+ * A frozen file (file_freeze) shares blocks with the live one; a write to a shared block copies it
+ * first.
  *
- * No locks: the caller has one.  Sizes never exceed INT64_MAX.
+ * No locks: the caller has one. Sizes never exceed INT64_MAX.
  */
 #pragma once
 

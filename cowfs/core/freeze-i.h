@@ -1,8 +1,8 @@
 /*
- * freeze-i.h - private to freezing: what was changed, as it was.
+ * freeze-i.h - private to freezing: the changed nodes and names of a layer at one moment.
  *
- * Directories stand in one list, each behind the one that it is in, and in the order of those; from
- * the end to the beginning is bottom-up, however deep the tree.
+ * Directories are in one list, each after its parent, parents in the order of the list. So reading
+ * the list backwards is bottom-up, however deep the tree.
  */
 #pragma once
 

@@ -1,14 +1,14 @@
 /*
  * halves-i.h - private to the core: writes that arrive in pieces.
  *
- * The kernel ends a request at a page that it does not have whole, so one write(2) that begins
- * within such a page, as most that append do, is sent as two: the first ends with that page.  A state
- * taken between them would show half of a record that its program wrote in one step.  So a thread that
- * takes a state holds new writes for a moment, lets writes go on that have begun, and takes the state
- * when no thread can be between two pieces.
+ * The kernel ends a request at a page that it does not have whole. So it sends one write(2) that
+ * begins within such a page, as most appends do, as two requests, the first of which ends with that
+ * page. A state taken between them would show half of a record that its program wrote in one step.
+ * So a thread that takes a state holds new writes for a moment, lets writes continue that have
+ * begun, and takes the state when no thread can be between two pieces.
  *
- * That moment is bounded: a thread that does not come is not waited for, and of a write that
- * goes on and on (beyond some MiB) a state may hold the first part.
+ * That moment is bounded: if a thread does not come back in time, or if a write goes on for some
+ * MiB, the state may hold only its first part.
  */
 #pragma once
 

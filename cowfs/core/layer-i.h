@@ -1,11 +1,11 @@
 /*
  * layer-i.h - private to the core: nodes, entries, and how operations get what they lack.
  *
- * Lock order: layer->lock, then layers->lock, then the locks of the store and its cache.
- * The store is never read or written with layer->lock held: an operation that lacks
- * something returns -EAGAIN (need.h) to op_again(), which gets it without the lock.
+ * Lock order: layer->lock, then layers->lock, then the locks of the store and its cache. No code
+ * reads or writes the store with layer->lock held: an operation that lacks something returns
+ * -EAGAIN (need.h) to op_again(), which gets it without the lock.
  *
- * What follows is guarded by layer->lock unless it says otherwise.
+ * layer->lock guards everything below unless a comment says otherwise.
  *
  * The links tree (root.h) is a directory here like any other, without a name: each file with
  * several names has an entry in it, node->linked, and that entry holds its attributes.

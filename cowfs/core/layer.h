@@ -1,19 +1,18 @@
 /*
  * layer.h - a writable view over an immutable tree: a clone while it is in use.
  *
- * Knows nodes, names, whiteouts and blocks; knows nothing of FUSE.  Operations return
- * what a Unix file system would: -ENOENT, -ENOTEMPTY, ...; permissions are the business of
- * the caller.  Damage in the store is -EBADMSG with a sentence, else err is silent.
+ * A layer knows nodes, names, whiteouts and blocks, and nothing of FUSE. Operations return the
+ * errors of a Unix file system: -ENOENT, -ENOTEMPTY, ...; the caller checks permissions. Damage in
+ * the store is -EBADMSG with a sentence; otherwise err stays empty.
  *
- * A node is known by a number that is never used twice in the life of a layer.
- * layer_lookup() and all that make something give the caller one reference to the
- * node; layer_forget() gives back n.  A node without names lives until its last
- * reference is gone.
+ * A node's number is never used twice in the life of a layer. layer_lookup() and every operation
+ * that creates a node give the caller one reference to it; layer_forget() gives back n. A node
+ * without names lives until its last reference is gone.
  *
- * Everything is answered from memory where it is there.  With call->may_wait false, what
- * would have to wait for the disk or for room is -EAGAIN, with nothing changed.
+ * Operations work on memory. If call->may_wait is false, one that would have to wait for the disk
+ * or for room returns -EAGAIN and changes nothing.
  *
- * Thread-safe.  Lock order is in layer-i.h.
+ * Thread-safe. Lock order is in layer-i.h.
  */
 #pragma once
 

@@ -1,5 +1,5 @@
 /*
- * layers-i.h - private to the core: what budget, committer and layers share.
+ * layers-i.h - private to the core: shared by budget, committer and layers.
  */
 #pragma once
 

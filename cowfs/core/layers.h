@@ -1,9 +1,9 @@
 /*
- * layers.h - the live clones of one store: what they share, and when they are persisted.
+ * layers.h - the live clones of one store: their shared resources, and when they are persisted.
  *
- * All layers share one cache of stored objects, one budget of dirty memory, and one
- * committer: a thread that persists a layer some time after it was changed, or earlier
- * when the budget runs short.  Writers wait once the budget is gone.
+ * All layers share one cache of stored objects, one budget of dirty memory, and one committer: a
+ * thread that persists a layer some time after it was changed, or earlier when the budget runs
+ * short. Writers wait when the budget is used up.
  */
 #pragma once
 

@@ -1,9 +1,9 @@
 /*
  * need.h - what an operation lacks that is not in memory.
  *
- * Operations of a layer work on memory alone, under its lock.  One that lacks something
- * changes nothing, records here what it lacks and returns -EAGAIN.  The caller loads that without
- * holding any lock and calls again.
+ * Operations of a layer work on memory only, under its lock. If one lacks something, it changes
+ * nothing, records here what it lacks and returns -EAGAIN. The caller loads that without holding
+ * any lock and calls again.
  */
 #pragma once
 

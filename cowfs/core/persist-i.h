@@ -1,5 +1,5 @@
 /*
- * persist-i.h - private to the core: what persisting and rolling back share.
+ * persist-i.h - private to the core: shared by persisting and rolling back.
  */
 #pragma once
 

@@ -1,8 +1,8 @@
 /*
- * replaced-i.h - private to the core: the names that a rollback replaces, so that programs that watch
- * them can be notified.
+ * replaced-i.h - private to the core: the names that a rollback replaces, to notify programs that
+ * watch them.
  *
- * None of it can fail: a name that there is no memory for is left out.
+ * No function here fails: a name is left out if there is no memory for it.
  */
 #pragma once
 

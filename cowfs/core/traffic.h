@@ -1,7 +1,7 @@
 /*
  * traffic.h - counts of the requests to each live clone, through all of its mounts.
  *
- * Counting adds to one word without ordering anything; what a reader sees may be a moment old.
+ * Counting is one relaxed addition, so a reader may see a count that is a moment old.
  */
 #pragma once
 

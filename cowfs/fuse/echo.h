@@ -1,12 +1,13 @@
 /*
  * echo.h - private to fuse/: operations that only make the kernel notify programs that watch files.
  *
- * The kernel tells them of what is done through it, and of nothing else.  So after a rollback somebody
- * removes and makes each changed name once more (mount_echo_begin()), and is answered here as if
- * that had been done: the layer is neither asked nor changed.  What is made so is a phantom, a node that
- * is not in the layer, so the kernel learns nothing about a real one that could be out of date by then.
+ * The kernel notifies programs only of changes made through it. So after a rollback a command
+ * removes and creates each changed name once more (mount_echo_begin()), and cowfsd answers as if it
+ * had done so, without asking or changing the layer. A name created that way leads to a phantom, a
+ * node that is not in the layer, so the kernel learns nothing about a real node that could be out
+ * of date by then.
  *
- * All return true if they answered the request.
+ * All functions return true if they answered the request.
  */
 #pragma once
 

@@ -1,7 +1,7 @@
 /*
- * fusermount.h - private to fuse/: fusermount3, which mounts for users who may not.
+ * fusermount.h - private to fuse/: fusermount3, which mounts for ordinary users.
  *
- * What it complains about becomes our sentence.
+ * Its complaint becomes our error message.
  */
 #pragma once
 

@@ -1,9 +1,9 @@
 /*
  * mates.h - private to fuse/: mounts that show the same layer.
  *
- * Each has a connection of its own, and the kernel remembers for long what we answered
- * through it.  So a change that comes through one is announced on the others.  A thread of each mount does
- * that: an announcement waits for requests under way, and a thread that answers those must not.
+ * Each has its own connection, and the kernel caches for long what came through it. So a change
+ * through one mount is announced on the others. Each mount has a thread for that: an announcement
+ * waits for requests in progress, so no thread that answers requests may make one.
  */
 #pragma once
 

@@ -1,8 +1,8 @@
 /*
  * meter.h - how many requests of each kind this process answered, and how long they took.
  *
- * For all mounts of the process together.  Counting costs two looks at the clock and three additions
- * that order nothing; a reader may see a request counted and not yet timed.
+ * The counts are for all mounts of the process together. Counting costs two readings of the clock
+ * and three relaxed additions; a reader may see a request counted and not yet timed.
  */
 #pragma once
 

@@ -1,8 +1,8 @@
 /*
- * mount-i.h - private to fuse/: what a mount is made of.
+ * mount-i.h - private to fuse/: the parts of a mount.
  *
- * Lock order: the watchdog's, then mount.lock; mounts.mates_lock, then mates.lock or mount.lock.
- * No other lock is taken under any of them, and none is held while a request is handled.
+ * Lock order: the watchdog's, then mount.lock; mounts.mates_lock, then mates.lock or mount.lock. No
+ * other lock is taken under any of them, and none is held while a request is handled.
  */
 #pragma once
 

@@ -1,13 +1,13 @@
 /*
  * mount.h - show a layer at a mount point until it is unmounted.
  *
- * All mounts of a process share a pool of workers and a watchdog; each has a connection
- * to the kernel and a thread that reads it.  That thread answers what memory can answer;
- * the rest goes to the pool.  The process may run threads and must not fork, and must never
- * touch a file below one of its own mounts.
+ * All mounts of a process share a pool of workers and a watchdog; each has a connection to the
+ * kernel and a thread that reads it. That thread answers from memory; requests that must wait go to
+ * the pool. The process may run threads and must not fork, and must never touch a file below one of
+ * its own mounts.
  *
- * A process that dies leaves an aborted connection: programs on the mount get
- * ENOTCONN, not a hang.  mount_clear() takes such a mount away.
+ * A process that dies leaves an aborted connection: programs on the mount get ENOTCONN, not a hang.
+ * mount_clear() removes such a mount.
  */
 #pragma once
 

@@ -1,9 +1,9 @@
 /*
- * ops.h - private to fuse/: the handlers, and how each of them answers.
+ * ops.h - private to fuse/: the handlers, and their ways to answer.
  *
- * A handler unpacks a request, calls the layer and replies once; it decides nothing.  If the
- * layer would have had to wait and this thread must not, reply_error() arranges for the
- * request to be handled again (request.h), so -EAGAIN needs no case of its own.
+ * A handler unpacks a request, calls the layer and replies once; it decides nothing. If the layer
+ * would have to wait and this thread must not, reply_error() has the request handled again
+ * (request.h), so -EAGAIN needs no case of its own.
  */
 #pragma once
 

@@ -1,11 +1,11 @@
 /*
- * pace.h - private to fuse/: on a busy machine no clone takes more of this process than its part.
+ * pace.h - private to fuse/: on a busy machine no clone takes more than its share of this process.
  *
- * What cowfsd computes for a clone counts for nobody: the kernel shares processors between runs, and
- * cowfsd stands beside them.  So a run that only causes work here would take them from the programs
- * of all others.  While more threads are ready to run than there are processors, the clones that are
- * in use share half of the processors here, evenly.  One that has had more rests before
- * its next request, and its programs wait meanwhile.  Where nobody else is, or processors are idle, nobody
+ * The kernel shares processors between runs, but charges none of them for the work of cowfsd. So a
+ * run that causes much work here would take processors from the programs of all others. While more
+ * threads are ready to run than there are processors, the clones in use share half of the
+ * processors here, evenly. A clone that has had more rests before its next request, and its
+ * programs wait meanwhile. A clone that is alone, or on a machine with idle processors, never
  * rests.
  */
 #pragma once

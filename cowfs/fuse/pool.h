@@ -1,14 +1,13 @@
 /*
  * pool.h - private to fuse/: threads for work that may have to wait.
  *
- * Two lanes, so that neither starves the other: short jobs read something and are done;
- * patient ones may wait for as long as a disk is slow.  However many patient ones wait, a
- * short one finds a thread.  Threads come with the work, up to a bound, and go
- * after some idle seconds.
+ * Two lanes, so that neither starves the other: short jobs only read; patient jobs may wait as long
+ * as a disk is slow. However many patient jobs wait, a short one finds a thread. Threads start with
+ * the work, up to a bound, and end after some idle seconds.
  *
- * A member, usually a mount, adds jobs.  Those of one member start in the order in which they were
- * added; members take turns.  One member has at most half of the threads for patient jobs, and
- * whatever the others do, each may have one job of each lane under way.
+ * A member, usually a mount, adds jobs. The jobs of one member start in the order in which they
+ * were added; members take turns. One member has at most half of the threads for patient jobs, and
+ * whatever the others do, each may have one job of each lane in progress.
  */
 #pragma once
 

@@ -1,13 +1,13 @@
 /*
  * request.h - private to fuse/: one request, from the bytes that were read to its answer.
  *
- * A request is handled at most twice: by the reader, which must not wait, and, if the layer
- * would have had to, once more from the start by a worker that may.  The first
- * time has then changed nothing and answered nothing.
+ * A request is handled at most twice: by the reader, which must not wait, and, if the layer would
+ * have had to, once more from the start by a worker that may. The first time has then changed
+ * nothing and answered nothing.
  *
- * Requests may so overtake each other.  The kernel does not mind: it has at most one
- * request under way where order matters (it holds a lock of the inode, the directory or the
- * page until the answer), and a FORGET counts only what was answered before it was sent.
+ * So one request may overtake another. That is safe: where order matters, the kernel has at most
+ * one request in progress (it holds a lock of the inode, the directory or the page until the
+ * answer), and a FORGET counts only answers that came before it was sent.
  */
 #pragma once
 

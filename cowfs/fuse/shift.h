@@ -1,8 +1,8 @@
 /*
  * shift.h - private to fuse/: translate ids on a mount whose users have other ids than its layer.
  *
- * As an idmapped mount has it, for kernels that have none of FUSE: the owner of a file that the
- * map does not cover is nobody that its users could be.
+ * It does what an idmapped mount does, for kernels that cannot idmap FUSE: a file whose owner the
+ * map does not cover belongs to nobody.
  */
 #pragma once
 

@@ -1,8 +1,8 @@
 /*
  * thread.h - private to fuse/: threads that no signal reaches.
  *
- * Signals are the business of the process's other threads; one that is answering programs
- * must not be taken away for a handler.
+ * Other threads of the process handle signals; a thread that answers programs must not be
+ * interrupted by a handler.
  */
 #pragma once
 

@@ -1,9 +1,9 @@
 /*
  * watchdog.h - private to fuse/: ends connections that nobody answers any more.
  *
- * A hung FUSE mount hangs every program that comes near it, df(1) included; an ended one gives them an
- * error.  A mount hangs if its reader has been busy with one request, or the pool has had one
- * of its requests and answered none, for WATCHDOG_LIMIT_MS.
+ * A hung FUSE mount hangs every program that touches it, df(1) included; an ended one gives them an
+ * error. A mount hangs if its reader has been busy with one request, or the pool has had requests
+ * of it and answered none, for WATCHDOG_LIMIT_MS.
  */
 #pragma once
 

@@ -1,8 +1,8 @@
 /*
- * wire.h - private to fuse/: what libfuse 3.14 cannot say to the kernel, said in the kernel's words.
+ * wire.h - private to fuse/: the parts of the kernel's protocol that libfuse 3.14 lacks.
  *
- * Requests are looked at before libfuse sees them, and its answer to the first of them is
- * amended on its way out.  wire-linux.c is the only file that knows the kernel's structures.
+ * It reads requests before libfuse does, and completes libfuse's answer to the first of them.
+ * wire-linux.c is the only file that knows the kernel's structures.
  */
 #pragma once
 

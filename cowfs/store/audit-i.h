@@ -1,5 +1,6 @@
 /*
- * audit-i.h - private to the store: a link is added to the chain by the transaction that writes its subject.
+ * audit-i.h - private to the store: the transaction that writes a receipt also adds a link to the
+ * chain.
  */
 #pragma once
 

@@ -1,11 +1,10 @@
 /*
  * audit.h - the chain of digests that shows whether a receipt was changed behind snap's back.
  *
- * Each receipt that is written or deleted adds an entry with the SHA-256 of the receipt and the digest
- * of the entry before, in the same transaction.  The head is a copy of the last entry.  Whoever can
- * write the database can compute the whole chain anew, so a digest that somebody keeps elsewhere is
- * what proves the most.  The oldest entries go when there are more than AUDIT_MAX; the head says
- * which is the first that must be there.
+ * Each written or deleted receipt adds an entry with the SHA-256 of the receipt and the digest of
+ * the entry before, in the same transaction. The head is a copy of the last entry. A person who can
+ * write the database can compute the whole chain anew, so a digest kept elsewhere is the best
+ * proof. Beyond AUDIT_MAX the oldest entries go; the head names the first that must be there.
  */
 #pragma once
 

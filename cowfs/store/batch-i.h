@@ -1,8 +1,8 @@
 /*
  * batch-i.h - private to the store: what a batch holds until it has ended.
  *
- * Objects that it put and that may not be in a database yet, and rows of the databases
- * that it depends on.  Everything here is guarded by store->lock unless it says otherwise.
+ * That is objects put into it that may not be in a database yet, and rows of the databases that it
+ * depends on. store->lock guards everything here unless a comment says otherwise.
  */
 #pragma once
 

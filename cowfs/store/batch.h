@@ -1,27 +1,27 @@
 /*
  * batch.h - objects and refs written together.
  *
- * Objects go in bottom-up: an object may name only objects put through the same
- * batch, or reachable from a ref or pin that stays until the batch has ended.  Then what
- * a batch names can neither be missing nor be swept by a gc that runs beside it.
+ * Objects go in bottom-up: an object may name only objects put through the same batch, or reachable
+ * from a ref or pin that stays until the batch has ended. Then nothing that a batch names can be
+ * missing, or be swept by a gc that runs beside it.
  *
- *   - batch_commit() makes the refs of the batch visible in one step, after every
- *     object they reach.  Before that, or if it fails, none of them is.
- *   - A put that meets an existing id compares the bytes, and refuses (-EEXIST)
- *     rather than let two contents share an id.
- *   - Objects beyond BATCH_PENDING_MAX of memory, for chunks and for all others, are
- *     written out early, without a name; should the batch never be committed, gc takes them.
- *   - No commit keeps the others waiting for long: what is much is written in pieces before it.
- *   - What finds the disk full (-ENOSPC) has moved the logs into the databases and tried
- *     again.  New objects find it full a little early, so that removing things still can make room.
- *   - After a failed sync nothing more is written until the store has been opened again:
- *     the kernel reports such a failure once, and what later syncs say means nothing.
+ *   - batch_commit() makes the refs of the batch visible in one step, after every object they
+ *     reach. Before that, or if it fails, none of them is.
+ *   - A put that meets an existing id compares the bytes, and refuses (-EEXIST) rather than let two
+ *     contents share an id.
+ *   - Objects beyond BATCH_PENDING_MAX of memory, for chunks and for all others, are written out
+ *     early, without a name; if the batch is never committed, gc removes them.
+ *   - No commit keeps the others waiting for long: large ones write in pieces beforehand.
+ *   - Before it returns -ENOSPC, a batch has moved the logs into the databases and tried again. New
+ *     objects find the disk full a little early, so that there is room left for removing things.
+ *   - After a failed sync nothing more is written until the store has been opened again: the kernel
+ *     reports such a failure once, and the success of a later sync means nothing.
  *
  * A commit that has refs and new chunks waits for the disk once, whatever its durability, so that
- * no power cut can leave a name without its chunks: group commits where there are many.
+ * no power cut can leave a name without its chunks. So group frequent commits.
  *
- * Several threads may put into one batch at once; begin, commit and abandon
- * belong to one of them.  Several batches may be open at once.
+ * Several threads may put into one batch at once; begin, commit and abandon belong to one of them.
+ * Several batches may be open at once.
  */
 #pragma once
 

@@ -1,10 +1,10 @@
 /*
  * cache.h - objects of a store in memory, unpacked and checked, shared by all readers.
  *
- * What it holds never changes, so a reference may be kept as long as it is useful.  It may
- * hold what the store has no more, or has not yet: that an object is here proves nothing.
- * Chunks have a budget of their own: a stream of file content does not drive out the
- * trees that every look-up needs.  What is referenced counts, and stays whatever the budget says.
+ * Its objects never change, so a reference may be kept as long as it is useful. The cache may hold
+ * objects that the store has no more, or not yet: presence here proves nothing. Chunks have a
+ * budget of their own, so that a stream of file content does not evict the trees that every look-up
+ * needs. Referenced objects count, and stay whatever the budget.
  *
  * Thread-safe; no lock is held while the store is read.
  */

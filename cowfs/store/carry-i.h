@@ -1,11 +1,11 @@
 /*
  * carry-i.h - private to the store: chunks that meta.db carries until chunks.db is synced.
  *
- * Names must not be on the disk before their chunks (invariant 3).  To sync chunks.db before each
- * commit of meta.db would be two waits for the disk, one after the other.  So a commit with few
- * new chunks writes a copy of them into meta.db, in the same transaction as the names: one log
- * holds both, and one sync of it makes both durable.  Whoever opens the store for writing puts back
- * what chunks.db lacks of them.  Once chunks.db was synced for another reason the copies go.
+ * Names must not be on the disk before their chunks (invariant 3). Syncing chunks.db before each
+ * commit of meta.db would take two waits for the disk, one after the other. So a commit with few
+ * new chunks copies them into meta.db, in the same transaction as the names: one log holds both,
+ * and one sync makes both durable. The next process that opens the store for writing restores the
+ * chunks that chunks.db lacks. The copies go once chunks.db was synced for another reason.
  */
 #pragma once
 

@@ -1,9 +1,9 @@
 /*
  * content-edit.h - a file with some of its blocks changed.
  *
- * Costs what changed: blocks and recipe nodes that no change touches are taken over by
- * id, unread.  The result is the content that content_writer would give for the same
- * bytes and holes.
+ * The cost depends on the change: blocks and recipe nodes that no change touches are taken over by
+ * id, unread. The result is the content that content_writer would give for the same bytes and
+ * holes.
  */
 #pragma once
 

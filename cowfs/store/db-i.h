@@ -1,5 +1,5 @@
 /*
- * db-i.h - private to db, db-log and db-vfs: what a connection holds, and SQLite's codes as ours.
+ * db-i.h - private to db, db-log and db-vfs: the state of a connection, and SQLite's codes as ours.
  */
 #pragma once
 

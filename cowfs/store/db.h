@@ -1,10 +1,9 @@
 /*
  * db.h - private to the store: the only face of SQLite.
  *
- * A struct db is one connection, used by one thread at a time.  Statements are
- * prepared once per connection and found again by the address of their text, so
- * the text must be a literal.  SQLite's result codes are translated to errno and a
- * sentence here and nowhere else.
+ * A struct db is one connection, used by one thread at a time. Statements are prepared once per
+ * connection and found again by the address of their text, so the text must be a literal. Only this
+ * module translates SQLite's result codes to errno and a sentence.
  */
 #pragma once
 

@@ -1,9 +1,9 @@
 /*
  * marks-i.h - private to the store: the rows that a gc, or a repair, leaves alone.
  *
- * A bit per row up to the highest at its beginning; what is younger stays anyway.
- * The sweep goes upwards and decides each row once: from then on a row without a
- * mark is as good as gone.  Guarded by store->lock.
+ * There is a bit for each row up to the highest when the gc begins; younger rows stay anyway. The
+ * sweep goes upwards and decides each row once: from then on a row without a mark is as good as
+ * gone. store->lock guards the marks.
  */
 #pragma once
 

@@ -1,11 +1,11 @@
 /*
- * pin.h - what a gc must leave alone though no ref reaches it: a file without a name that
- * somebody has open.
+ * pin.h - objects that a gc must keep though no ref reaches them: a file without a name that a
+ * program has open.
  *
- * A pin keeps an object and all that it reaches.  Set it while a ref or another pin still reaches the
- * object, or after the commit that stored it and before the end of that batch; it may then be set
- * beside a gc, too.  A pin set before the commit makes a gc fail, because the object is missing.
- * Pins are in memory only and end with store_close().
+ * A pin keeps an object and all that it reaches. Set it while a ref or another pin still reaches
+ * the object, or after the commit that stored it and before the end of that batch; a gc may run
+ * meanwhile. A pin set before the commit makes a gc fail, because the object is missing. Pins are
+ * in memory only and end with store_close().
  */
 #pragma once
 

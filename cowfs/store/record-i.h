@@ -1,5 +1,5 @@
 /*
- * record-i.h - a project, snapshot, tag, clone or receipt to the ref that keeps it, and back.
+ * record-i.h - records (project, snapshot, tag, clone, receipt) to refs, and back.
  */
 #pragma once
 

@@ -1,9 +1,9 @@
 /*
- * record.h - what the refs of a store mean: projects, snapshots, tags, clones, receipts, resolutions,
+ * record.h - the meaning of refs: projects, snapshots, tags, clones, receipts, resolutions,
  * artifacts, allowances.
  *
- * Each is one ref (ref.h) whose value is a small versioned record; its struct owns its
- * strings.  On disk: docs/reference/format.md, "Catalog".
+ * Each is one ref (ref.h) whose value is a small versioned record; its struct owns its strings.
+ * On-disk: docs/reference/format.md, "Catalog".
  */
 #pragma once
 

@@ -1,6 +1,6 @@
 /*
- * ref-row-i.h - private to the store: a ref as a row of meta.db, and changes of refs that
- * wait in a batch.
+ * ref-row-i.h - private to the store: a ref as a row of meta.db, and changes of refs that wait in a
+ * batch.
  */
 #pragma once
 

@@ -1,9 +1,9 @@
 /*
  * ref.h - names for things in a store: a kind, a name, a root, and a value.
  *
- * The root is the object that the ref keeps alive with all it reaches, or zero.
- * What a value holds is the business of its kind (catalog.h).  A row is checked
- * against its checksum when it is read: a damaged ref is -EBADMSG, not a name.
+ * The root is the object that the ref keeps alive with all it reaches, or zero. Each kind defines
+ * its values (catalog.h). A row is checked against its checksum when it is read: a damaged ref is
+ * -EBADMSG, not a name.
  */
 #pragma once
 

@@ -1,5 +1,5 @@
 /*
- * row-i.h - private to the store: where an object stands in the databases.
+ * row-i.h - private to the store: the row of an object in the databases.
  */
 #pragma once
 

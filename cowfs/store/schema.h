@@ -1,9 +1,9 @@
 /*
  * schema.h - private to the store: the tables of its two databases, and their version.
  *
- * A database says in its header what it is and which version wrote it.  That is
- * read before anything may write: what is not ours, or comes from a later version,
- * is refused and left as it was.
+ * A database says in its header what it is and which version wrote it. schema.c reads that before
+ * anything may write: it refuses another program's database, or a later version, and leaves it as
+ * it was.
  */
 #pragma once
 

@@ -1,13 +1,13 @@
 /*
- * settle.h - a root in which promises are replaced by what was kept of them.
+ * settle.h - a root in which kept contents replace promises.
  *
  * An entry of form TREE_LAZY promises the bytes of a file that is not captured yet
- * (docs/design/lazy.md).  Settling a root gives the same root with the kept contents in place of
- * the promises; those that were lost stay promises.  All else is as it was, so the same files
- * captured at once would have given the same root.
+ * (docs/design/lazy.md). Settling a root gives the same root with the kept contents in place of the
+ * promises; lost ones stay promises. Everything else stays, so capturing the same files at once
+ * would have given the same root.
  *
- * What became of each directory is remembered: a second root that shares most of its directories
- * with the first costs what it does not share.  Not thread-safe.
+ * The result of each directory is remembered: a second root that shares most of its directories
+ * with the first costs only those that it does not share. Not thread-safe.
  */
 #pragma once
 

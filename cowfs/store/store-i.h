@@ -1,8 +1,8 @@
 /*
- * store-i.h - private to the store: what store, reader, batch, gc and check share.
+ * store-i.h - private to the store: shared by store, reader, batch, gc and check.
  *
- * Lock order: write_lock, then lock.  Neither is held while calling outside the
- * store folder.  pool_lock is a leaf: nothing is taken while holding it.
+ * Lock order: write_lock, then lock. Neither is held while calling outside the store folder.
+ * pool_lock is a leaf: nothing is taken while holding it.
  */
 #pragma once
 

@@ -1,16 +1,16 @@
 /*
  * store.h - a directory of immutable objects and the names for them.
  *
- * Two SQLite files: chunks.db holds file content, meta.db holds recipes, trees,
- * attribute sets and refs.  Objects and refs are written through a batch (batch.h).
+ * Two SQLite files: chunks.db holds file content, meta.db holds recipes, trees, attribute sets and
+ * refs. Objects and refs are written through a batch (batch.h).
  *
- *   - What store_get() hands out has been checked against its id.  Damage is
- *     -EBADMSG with a sentence, never data.
- *   - One process at a time has a store open for writing; a second gets -EBUSY at
- *     once, naming the holder.  Any number of processes may read beside it.
+ *   - store_get() checks every object against its id. Damage is -EBADMSG with a sentence, never
+ *     data.
+ *   - One process at a time has a store open for writing; a second gets -EBUSY at once, naming the
+ *     holder. Any number of processes may read beside it.
  *   - A reader never sees a ref before all that it reaches.
  *
- * A struct store may be used by many threads at once.  On-disk: docs/reference/format.md.
+ * A struct store may be used by many threads at once. On-disk: docs/reference/format.md.
  */
 #pragma once
 

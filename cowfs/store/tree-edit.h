@@ -1,8 +1,8 @@
 /*
  * tree-edit.h - a directory with some of its entries changed.
  *
- * Nodes that no change touches are taken over by id, unread.  The result is the object
- * that tree_builder would give for all the entries: how a directory came to be does not show.
+ * Nodes that no change touches are taken over by id, unread. The result is the object that
+ * tree_builder would give for all the entries: a directory does not show its history.
  */
 #pragma once
 

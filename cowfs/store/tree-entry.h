@@ -1,7 +1,7 @@
 /*
- * tree-entry.h - one entry of a directory: a name, and all that stat(2) shows behind it.
+ * tree-entry.h - one entry of a directory: a name, with everything that stat(2) shows of it.
  *
- * Plain data.  Every entry has one form only: fields that do not fit its type are zero.
+ * Plain data. Every entry has one form only: fields that do not fit its type are zero.
  */
 #pragma once
 

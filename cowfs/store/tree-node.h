@@ -1,11 +1,11 @@
 /*
  * tree-node.h - one node of a tree as bytes: a leaf of entries or a branch of nodes.
  *
- * Records have one size and stand in the order of their names, names and symlink
- * targets in a heap behind them, so a name is found by halving, decoding nothing
- * else.  Every access is bounded by the bytes at hand, whatever they hold.
+ * Records have one size and are in the order of their names; names and symlink targets are in a
+ * heap after them. So a binary search finds a name and decodes nothing else. Every access is
+ * bounded by the bytes at hand, whatever they hold.
  *
- * Pure.  On-disk: docs/reference/format.md, "Tree".
+ * Pure. On-disk: docs/reference/format.md, "Tree".
  */
 #pragma once
 

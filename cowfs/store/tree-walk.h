@@ -1,5 +1,5 @@
 /*
- * tree-walk.h - every entry below a directory, each directory before what is in it.
+ * tree-walk.h - every entry below a directory, each directory before its content.
  */
 #pragma once
 

@@ -1,13 +1,12 @@
 /*
  * tree.h - an immutable directory: sorted entries with all that stat(2) shows.
  *
- * A small directory is one object; a large one is cut into nodes at places that
- * depend on what stands there and on nothing before it, so the same directory always gives the same objects,
- * whatever its history, and one changed entry costs one node per level.  Two
- * directories are equal exactly if their ids are.
+ * A small directory is one object. A large one is cut into nodes at places that depend only on the
+ * entry there. So the same directory always gives the same objects, whatever its history, and one
+ * changed entry costs one node per level. Two directories are equal exactly if their ids are.
  *
- * A file with several names (hard links) has one entry of form TREE_LINK per name
- * and its attributes once, in the links tree of the root (root.h).
+ * A file with several names (hard links) has one entry of form TREE_LINK per name and its
+ * attributes once, in the links tree of the root (root.h).
  *
  * On-disk: docs/reference/format.md, "Tree".
  */

@@ -1,10 +1,10 @@
 /*
  * unshared.h - the objects that one root reaches and the root that it came from does not.
  *
- * At the cost of the difference: what both name is not looked into.  So an object counts as shared
- * if the other root shows it on the way to where the two differ, in any place; one that is only
- * found behind something that both have counts as unshared, as a file does that was copied out of a
- * directory in which nothing changed.
+ * The cost depends on the difference, because the walk skips subtrees that both roots name. An
+ * object counts as shared if the other root names it, in any place, on the way to a difference. An
+ * object that the other root has only inside a skipped subtree counts as unshared, for example a
+ * file copied out of an unchanged directory.
  */
 #pragma once
 

@@ -1,8 +1,8 @@
 /*
  * xattrs.h - the extended attributes of one file, as a set.
  *
- * ACLs and file capabilities are among them, under the names the kernel gives
- * them.  The same attributes in any order give the same object.
+ * It includes ACLs and file capabilities, under the names that the kernel gives them. The same
+ * attributes in any order give the same object.
  */
 #pragma once
 

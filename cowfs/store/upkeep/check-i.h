@@ -1,5 +1,5 @@
 /*
- * check-i.h - private to check: what is wrong so far, and the walk that says whose it is.
+ * check-i.h - private to check: the findings so far, and the walk that finds their paths.
  */
 #pragma once
 

@@ -1,10 +1,9 @@
 /*
  * check-walk-i.h - private to check: the walk over all that the refs reach.
  *
- * check-walk.c goes from node to node and asks the others: check-node.c what a tree
- * node holds, check-content.c whether a file's blocks are there and fit, check-links.c
- * for files with several names, check-place.c to look an object up and to blame the
- * place where the walk stands.
+ * check-walk.c goes from node to node and calls the others: check-node.c for the content of a tree
+ * node, check-content.c for the blocks of a file, check-links.c for files with several names,
+ * check-place.c to look up an object and to blame the place where the walk is.
  */
 #pragma once
 

@@ -1,13 +1,12 @@
 /*
- * check.h - check every byte of a store, and say which files a damaged one belongs to.
+ * check.h - check every byte of a store, and name the files that damage affects.
  *
- * Reads every row of both databases, verifies checksum, packing, id and form, lets
- * SQLite verify its own structure, then walks every ref and names the paths through
- * which a damaged or missing object is reached, or one that does not fit those that
- * name it.  Damage is a finding, not a failure:
- * check_store() fails only if it could not look: -EBUSY while a gc is under way.
- * Writers of this process may go on beside it.  Another process's gc may not: what it
- * removes between two looks would be reported as missing.
+ * check_store() reads every row of both databases, verifies checksum, packing, id and form, and
+ * lets SQLite verify its own structure. Then it walks every ref and names the paths that lead to a
+ * damaged or missing object, or to one that does not fit its referrers. Damage is a finding, not a
+ * failure: it fails only if it could not look, -EBUSY while a gc runs. Writers of this process may
+ * continue beside it. A gc of another process may not: its removals would look like missing
+ * objects.
  */
 #pragma once
 

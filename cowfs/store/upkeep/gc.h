@@ -1,13 +1,13 @@
 /*
  * gc.h - free what no ref and no pin (pin.h) reaches, in small steps beside everything else.
  *
- * gc_step() marks or sweeps a bounded number of objects, so its caller decides how
- * much of a moment it may take.  Batches that are open, begin or commit meanwhile
- * lose nothing (batch.h says what they owe in return).  Interrupted anywhere, even
- * by kill -9, it has freed some garbage and nothing else; the next gc starts afresh.
+ * gc_step() marks or sweeps a bounded number of objects, so the caller decides how long one step
+ * may take. Batches that are open, begin or commit meanwhile lose nothing (batch.h has their duties
+ * in return). Interrupted anywhere, even by kill -9, a gc has freed some garbage and nothing else;
+ * the next gc starts afresh.
  *
- * A tree or recipe that cannot be read hides what it reaches: then nothing is
- * swept and gc fails with -EBADMSG.
+ * A tree or recipe that cannot be read hides what it reaches: then nothing is swept and gc fails
+ * with -EBADMSG.
  */
 #pragma once
 

@@ -1,17 +1,16 @@
 /*
  * repair.h - set damaged rows aside, so that sound ones can replace them.
  *
- * A put of the bytes that a row should hold is refused as long as the row holds others.  So a
- * row whose content is damaged is copied to a file in `damaged/` and removed; then the
- * same content can be put again.  One whose content is right, with only its checksum wrong, gets
- * the right one.  Refs are never touched, and nothing that is sound is: what was damaged before
- * is missing after, for the same paths.
+ * While a row holds the wrong bytes, a put of the right ones is refused. So repair copies a row
+ * with damaged content to a file in `damaged/` and removes it; then the same content can be put
+ * again. If only the checksum is wrong, the row gets the right one. Repair never touches refs or
+ * sound rows: a damaged object is missing afterwards, for the same paths.
  *
  * Interrupted anywhere, by kill -9 or power loss, each database is as it was or repaired, and no
  * row is gone whose bytes are not in `damaged/`.
  *
- * Batches may be open beside it and lose nothing.  A row that one of them found sound and relies
- * on stays; the next repair gets it.
+ * Batches may be open beside it and lose nothing. A row that one of them found sound and relies on
+ * stays; the next repair gets it.
  */
 #pragma once
 
