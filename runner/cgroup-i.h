@@ -1,8 +1,8 @@
 /*
  * cgroup-i.h - the two kinds of cgroups behind one small interface.
  *
- * A manager works on directories that are given to it, so that what it writes can be tested
- * on any directory with files of the same names.
+ * A manager works on directories that its caller passes in, so tests can use any directory with
+ * files of the same names.
  */
 #pragma once
 

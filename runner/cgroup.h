@@ -1,12 +1,11 @@
 /*
  * cgroup.h - the cgroups of a run, which limit and count what it uses.
  *
- * Only groups that are ours are ever written to.  With version 1 that is one that we make below
- * the caller's.  With version 2 a group that has processes must not pass controllers on, so the
- * caller's is left as it is: the run gets a scope from systemd, or, in a container whose root
- * group is ours, a group beside the leaf into which the container's processes were moved, as
- * container inits do.  A group bears its maker in its name, so what a maker that was killed left
- * behind is found and removed by the next one.
+ * The runner writes only to its own groups. With version 1 that is one below the caller's. With
+ * version 2 a group that has processes must not pass controllers on, so the caller's stays as it
+ * is: the run gets a scope from systemd, or, in a container whose root group is ours, a group
+ * beside the leaf into which the container's processes were moved, as container inits do. A group's
+ * name contains its maker, so the next run finds and removes groups of a maker that was killed.
  */
 #pragma once
 

@@ -1,8 +1,9 @@
 /*
  * confine.h - confine a process to the descriptors that it has.
  *
- * For a child that parses bytes nobody trusts: it can read and write what is open, use memory and processor
- * time up to a limit, and end.  It can open, connect, signal, trace, map code and start nothing.
+ * For a child that parses untrusted bytes: it can read and write its open descriptors, use memory
+ * and processor time up to a limit, and end. It cannot open, connect, signal, trace, map code or
+ * start anything.
  */
 #pragma once
 

@@ -1,8 +1,7 @@
 /*
- * layout.h - the mounts of a run: what it sees of the host, and what is its own.
+ * layout.h - the mounts of a run: the host's directories that it sees, and its own.
  *
- * A struct layout owns the strings of its mounts.  Order matters: what is added later
- * covers what is there.
+ * A struct layout owns the strings of its mounts. Order matters: a later mount covers earlier ones.
  */
 #pragma once
 

@@ -1,8 +1,8 @@
 /*
  * mount-api.h - the calls that mount by descriptor, which not every libc has yet.
  *
- * <sys/mount.h> cannot stand beside <linux/mount.h> in glibc 2.36, so this has the
- * latter and the one old call we need.
+ * In glibc 2.36 <sys/mount.h> and <linux/mount.h> cannot both be included, so this includes the
+ * latter and declares the one old call that we need.
  */
 #pragma once
 

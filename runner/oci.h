@@ -2,9 +2,9 @@
  * oci.h - a filter that a profile names, in the JSON of OCI and Docker, instead of our own list.
  *
  * A run has no capability, so rules that need one are left out, and rules for processes without it
- * are kept.  Names that libseccomp does not know are left out too, as they are by runc; then the
- * default of the profile holds for them.  Another architecture's calls are deadly, whatever
- * the profile says.
+ * are kept. Names that libseccomp does not know are left out too, as in runc; the default of the
+ * profile then applies to them. A call of another architecture kills the process, whatever the
+ * profile says.
  */
 #pragma once
 

@@ -1,8 +1,8 @@
 /*
  * pump.h - the streams of a run: its output, up to a cap, and its input.
  *
- * The run has pipes or a terminal of ours, never a descriptor of the caller's: a file opened
- * again through /proc/self/fd, or a terminal that takes ioctls, would be a way out.
+ * The run has pipes or a terminal of ours, never a descriptor of the caller's: reopening a file
+ * through /proc/self/fd, or ioctls on a terminal, would be a way out.
  */
 #pragma once
 

@@ -1,5 +1,5 @@
 /*
- * sample.h - what a run uses now, from its cgroups and from /proc.
+ * sample.h - what a run uses at the moment, from its cgroups and from /proc.
  */
 #pragma once
 

@@ -1,13 +1,13 @@
 /*
  * sandbox-i.h - the steps of a run, for the files of runner/ only.
  *
- * Three processes.  The caller stays outside and watches.  It clones the init, process 1
- * of the new namespaces, which builds the root and then only reaps and forwards.  The init
- * forks the child, which closes the last doors and becomes the command.  They speak
- * through one socket, the line; its end is how each learns that the other is dead.
+ * Three processes. The caller stays outside and watches. It clones the init, process 1 of the new
+ * namespaces, which builds the root and then only reaps and forwards. The init forks the child,
+ * which builds the last walls and becomes the command. They speak through one socket, the line; its
+ * end tells each that the other is dead.
  *
- * Every step returns 0 or a negative errno with a sentence, and is called from
- * sandbox-linux.c, init-linux.c or child-linux.c in an order that docs/design/sandbox.md explains.
+ * Every step returns 0 or a negative errno with a sentence, and is called from sandbox-linux.c,
+ * init-linux.c or child-linux.c in an order that docs/design/sandbox.md explains.
  */
 #pragma once
 

@@ -1,17 +1,16 @@
 /*
- * sandbox.h - run one command where it can hurt nothing.
+ * sandbox.h - run one command where it can do no harm.
  *
- * A struct sandbox_spec says what the command may see and use; sandbox_run()
- * builds exactly that or runs nothing.  There is no best effort: a namespace,
- * filter or limit that cannot be set up, or that this build lacks, is an error,
- * unless the spec itself names that wall as one that may be missing.
+ * A struct sandbox_spec says what the command may see and use; sandbox_run() builds exactly that or
+ * runs nothing. There is no best effort: a namespace, filter or limit that cannot be set up, or
+ * that this build lacks, is an error, unless the spec itself names that wall as one that may be
+ * missing.
  *
- * When sandbox_run() returns, every process of the run is gone, with its mounts
- * and its cgroups; so they are within a moment when the caller is killed.
+ * When sandbox_run() returns, every process of the run is gone, with its mounts and its cgroups. If
+ * the caller is killed, they go within a moment.
  *
- * A failed step in the child comes back as a struct err through a close-on-exec
- * socket.  Call from a process with one thread.  The rules this keeps, and what
- * it does not promise: docs/design/sandbox.md.
+ * A failed step in the child comes back as a struct err through a close-on-exec socket. Call from a
+ * process with one thread. docs/design/sandbox.md has the rules, and what is not promised.
  */
 #pragma once
 

@@ -1,13 +1,13 @@
 /*
  * scope.h - a cgroup from systemd: a transient scope around one process, with limits.
  *
- * Asked for over D-Bus, from the system's manager by root and from the user's own by anybody
- * else.  In three steps, so that other work can be done meanwhile: scope_open() connects,
- * scope_ask() sends the request, scope_wait() waits until the process has been moved.  None of
- * the first two blocks.  The scope ends by itself with its last process.
+ * The request goes over D-Bus, to the system's manager as root and to the user's own otherwise.
+ * Three steps, so that other work can be done meanwhile: scope_open() connects, scope_ask() sends
+ * the request, scope_wait() waits until the process has been moved. Only the last blocks. The scope
+ * ends by itself with its last process.
  *
- * What was asked for is not always what one gets: a controller that the manager does not have
- * itself is left out without a word.  Read the limits back from the group.
+ * systemd silently leaves out a controller that the manager itself does not have. Read the limits
+ * back from the group.
  *
  * libsystemd is loaded when the first scope is opened: a machine without systemd needs none.
  */

@@ -1,8 +1,8 @@
 /*
  * seccomp-table.h - which system calls a run may make, as data.
  *
- * A call that is in no list here fails with ENOSYS: it is newer than the list, and libc
- * falls back.  Names that an architecture does not have mean nothing for it.
+ * A call that is in no list fails with ENOSYS: it is newer than the list, and libc falls back.
+ * Names that an architecture does not have are ignored on it.
  */
 #pragma once
 

@@ -1,18 +1,18 @@
 /*
- * allow.h - which hosts and ports a run may reach: the value of --net, read and asked.
+ * allow.h - which hosts and ports a run may reach: parses the value of --net, and answers by it.
  *
  *   none | loopback | host | RULE,RULE,...
  *
  *   example.org:443          this name, on this port
  *   *.example.org:80-89      every name below it, not itself; a range of ports
- *   db.example.org:7000/tcp  what is said there need be neither TLS nor HTTP, and is not read
+ *   db.example.org:7000/tcp  any protocol: neither TLS nor HTTP is expected, and nothing is read
  *   192.0.2.7:22             this address, also where a name leads to it
  *   10.1.0.0/16:5432         addresses; IPv6 in brackets, [2001:db8::/32]:443
  *   GET http://a.example/x*  such requests and nothing else (request.h); https:// too
  *
- * A name that is listed may lead only to addresses of the open internet, unless the list has
- * the address too.  Names are compared as lower-case ASCII, one dot at their end is nothing.
- * Portable and pure: nothing is looked up here.
+ * A listed name may lead only to addresses of the open internet, unless the list has the address
+ * too. Names are compared as lower-case ASCII, without one dot at their end. Portable and pure:
+ * nothing is looked up here.
  */
 #pragma once
 

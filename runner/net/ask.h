@@ -6,9 +6,9 @@
  *   ask     u8 version (1), u8 kind, u16 port, u32 id, then the host to the end, 1 to 255 bytes
  *   answer  u8 version (1), u8 status, u16 0, u32 id, then a sentence to the end, 0 to 511 bytes
  *
- * The answer to ASK_OPEN that is ASK_OK comes with one descriptor, a unix stream that is the
- * connection.  Descriptors go in only: what lives inside can send none that we would take.
- * Decoders take nothing but what an encoder makes; everything else is -EBADMSG.
+ * An answer ASK_OK to ASK_OPEN comes with one descriptor, a unix stream that is the connection.
+ * Descriptors go in only: the proxy takes none from inside. Decoders accept only messages that an
+ * encoder makes; everything else is -EBADMSG.
  */
 #pragma once
 

@@ -1,5 +1,5 @@
 /*
- * bridge-i.h - what the files of the bridge share.
+ * bridge-i.h - shared by the files of the bridge.
  */
 #pragma once
 

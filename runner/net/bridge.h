@@ -1,11 +1,11 @@
 /*
  * bridge.h - the network as a run sees it: a proxy and a name server on its loopback.
  *
- * Lives inside, in the run's network namespace, and decides nothing: whatever a client wants
- * is asked of the proxy outside (proxy.h).  On one port it speaks HTTP, as a proxy and with
- * CONNECT, and SOCKS5.  DNS answers listed names with an address of loopback on which the
- * bridge itself listens, so that also programs which know of no proxy get their connection;
- * every other name does not exist.
+ * It lives inside, in the run's network namespace, and decides nothing: it passes every request of
+ * a client to the proxy outside (proxy.h). On one port it speaks HTTP, as a proxy and with CONNECT,
+ * and SOCKS5. DNS answers listed names with an address of loopback on which the bridge itself
+ * listens, so that programs which know of no proxy get their connection too; every other name does
+ * not exist.
  */
 #pragma once
 

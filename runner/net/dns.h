@@ -1,5 +1,5 @@
 /*
- * dns.h - one question of DNS (RFC 1035), and the answer that we may give to it.
+ * dns.h - one question of DNS (RFC 1035), and our answer to it.
  */
 #pragma once
 

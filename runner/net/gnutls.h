@@ -1,7 +1,7 @@
 /*
  * gnutls.h - GnuTLS, loaded when a run has hosts whose TLS is inspected.
  *
- * Linked, it would cost every command the time to load it and all that it needs.
+ * Linked, it and its dependencies would slow the start of every command.
  */
 #pragma once
 

@@ -1,5 +1,5 @@
 /*
- * hello.h - which host the first message of a TLS connection asks for.
+ * hello.h - the host that the first message of a TLS connection names.
  */
 #pragma once
 

@@ -1,8 +1,8 @@
 /*
  * http.h - requests of HTTP/1, parsed so strictly that no server can read them differently.
  *
- * Strict where readers are known to differ: lines end with CR LF, no folded lines, no blank
- * before a colon, one length, one host.  What is not so is -EBADMSG, and the connection ends.
+ * Strict where readers are known to differ: lines end with CR LF, no folded lines, no blank before
+ * a colon, one length, one host. Anything else is -EBADMSG, and the connection ends.
  */
 #pragma once
 

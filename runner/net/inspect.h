@@ -1,12 +1,12 @@
 /*
- * inspect.h - hosts whose TLS the proxy ends, to read requests as it reads plain HTTP: the value
- * of --tls-inspect.
+ * inspect.h - hosts whose TLS the proxy ends, to read requests as it reads plain HTTP: the value of
+ * --tls-inspect.
  *
  *   example.org           on port 443
  *   example.org:8443      on another port
  *
- * Only names, each on one port: nobody inspects by a wildcard what they have not named.  Portable
- * and pure.
+ * Only names, each on one port, and no wildcards: a user inspects only hosts that they named.
+ * Portable and pure.
  */
 #pragma once
 

@@ -1,12 +1,12 @@
 /*
- * judge.h - is what a client says meant for the host that its connection is for, and allowed?
+ * judge.h - are a client's bytes meant for the host of its connection, and allowed?
  *
- * Looks at the beginning of TLS that the proxy does not end (which host SNI names) and at every request of plain HTTP
- * (Host, and the address if it is a whole one).  What is not certainly one of the two is
- * refused, since a server may read a request in it that we do not.  Encrypted bytes pass unread: a
- * host that shares a server with an allowed one can be reached through it.
+ * The judge reads the beginning of TLS that the proxy does not end (which host SNI names) and every
+ * request of plain HTTP (Host, and the host of an absolute address). It refuses bytes that are not
+ * certainly one of the two, because a server may read a request in them that we do not. Encrypted
+ * bytes pass unread: a host that shares a server with an allowed one can be reached through it.
  *
- * Some servers answer without reading the body, and take it for the next request.  So a request with
+ * Some servers answer without reading the body, and take it for the next request. So a request with
  * a body is the last of its connection: the server is asked to close, and no other follows.
  */
 #pragma once

@@ -1,8 +1,8 @@
 /*
  * loop.h - wait for many descriptors at once, through one that can itself be waited for.
  *
- * A watch is part of whatever owns the descriptor.  One whose owner goes must be stopped
- * first, and its memory must stay until loop_step() has returned.
+ * A watch is part of the object that owns the descriptor. Stop a watch before its owner goes; its
+ * memory must stay until loop_step() has returned.
  */
 #pragma once
 

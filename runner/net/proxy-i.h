@@ -1,6 +1,6 @@
 /*
- * proxy-i.h - what the files of the proxy share: asks and their answers on the one side,
- * connections on the other.
+ * proxy-i.h - shared by the files of the proxy: requests and answers on the one side, connections
+ * on the other.
  */
 #pragma once
 

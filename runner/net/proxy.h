@@ -1,13 +1,13 @@
 /*
  * proxy.h - makes the connections that a run asks for, if the list allows them.
  *
- * Lives outside.  What is inside asks through one socket (ask.h) and is trusted with nothing:
- * here the name and port are checked against the list, the name is looked up and pinned for
- * as long as the proxy lives, its addresses are checked, and what the client says first is
- * compared with what it asked for (judge.h).  Every refusal is an event.
+ * It lives outside. The run asks through one socket (ask.h) and is trusted with nothing: the proxy
+ * checks name and port against the list, looks the name up and keeps the answer as long as it
+ * lives, checks the addresses, and compares the client's first bytes with what it asked for
+ * (judge.h). Every refusal is an event.
  *
- * One loop, no threads; each lookup is a short-lived child.  The caller waits for
- * proxy_fd() to be readable and calls proxy_step(), which never blocks.
+ * One loop, no threads; each lookup is a short-lived child. The caller waits for proxy_fd() to be
+ * readable and calls proxy_step(), which never blocks.
  */
 #pragma once
 

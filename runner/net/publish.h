@@ -1,13 +1,13 @@
 /*
  * publish.h - a server in a run, reachable on the loopback of this machine.
  *
- * Two halves that speak through one socket.  The publisher lives outside: it listens on 127.0.0.1
- * and ::1, and carries the bytes.  The door lives inside, in the run's network namespace: for each
- * client it connects to the server there and passes that connection out.  Nothing goes in but the
- * number of a port that was published, so that no process of the run reaches anything through it.
- * The door is trusted with nothing: what it passes out is used only if it is a TCP connection.
+ * Two halves speak through one socket. The publisher lives outside: it listens on 127.0.0.1 and
+ * ::1, and carries the bytes. The door lives inside, in the run's network namespace: for each
+ * client it connects to the server there and passes that connection out. Only the number of a
+ * published port goes in, so no process of the run reaches anything through it. The publisher does
+ * not trust the door: it uses a descriptor only if it is a TCP connection.
  *
- * One loop, no threads.  The caller waits for publish_fd() to be readable and calls publish_step(),
+ * One loop, no threads. The caller waits for publish_fd() to be readable and calls publish_step(),
  * which never blocks.
  */
 #pragma once

@@ -1,5 +1,5 @@
 /*
- * refusal.h - a connection that was not made: to what, by which rule, and what would allow it.
+ * refusal.h - a refused connection: its target, the rule, and the option that would allow it.
  */
 #pragma once
 

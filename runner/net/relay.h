@@ -1,9 +1,9 @@
 /*
- * relay.h - carries bytes between two stream sockets, both ways, and each end of them.
+ * relay.h - carries bytes between two stream sockets, both ways, and passes on the end of each.
  *
- * Way 0 goes from side 0 to side 1, way 1 back.  A way may have a filter that sees all bytes
- * before they go on.  A side may be missing for a while: what goes to it waits, up to a bound,
- * and then whoever sends it has to.
+ * Way 0 goes from side 0 to side 1, way 1 back. A way may have a filter that sees all bytes before
+ * they go on. A side may be missing for a while: bytes for it wait, up to a bound, and then their
+ * sender has to.
  */
 #pragma once
 

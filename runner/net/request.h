@@ -3,12 +3,12 @@
  *
  *   http://example.org                       every request
  *   GET http://example.org/index.html        this one
- *   GET+HEAD http://example.org/pool/a*      whatever begins so; a star stands for anything
+ *   GET+HEAD http://example.org/pool/a*      every path that begins so; a star matches anything
  *   POST http://example.org/find?kind=*      the query is compared only if the rule has one
  *   GET https://example.org/a*               the same within TLS, where the proxy ends that
  *
- * Servers read some paths differently from one another ("..", "//", "%5c", "..;").  Such a path is
- * matched by no rule.  Portable and pure.
+ * Servers read some paths differently from one another ("..", "//", "%5c", "..;"). No rule matches
+ * such a path. Portable and pure.
  */
 #pragma once
 

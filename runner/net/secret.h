@@ -1,14 +1,15 @@
 /*
  * secret.h - headers with secrets that the proxy puts into requests, and the run never sees.
  *
- * A secret has a rule as allow.h reads it, for requests of one host.  Every request that the rule
- * allows gets the header, in place of any of that name.  What the server says afterwards on that
- * connection has stars where the secret stood, so that one which repeats it tells nothing.
+ * A secret has a rule as allow.h reads it, for requests of one host. Every request that the rule
+ * allows gets the header, in place of any of that name. In the server's answers on that connection,
+ * stars replace the secret, so that a server that repeats it reveals nothing.
  *
- * The last bytes of what came so far may begin a secret.  As many as a secret can take wait for what
- * follows, whatever they are: if only such a beginning waited, a run could find a secret byte by
- * byte.  For the same reason a part of a secret is not covered: whoever can have the server repeat
- * a guess would see when it is right.  So that the last of all need not wait for long, every request asks the server to close.
+ * The last bytes received so far may begin a secret. So as many bytes as a secret can take always
+ * wait for more: if only such a beginning waited, a run could find a secret byte by byte. For the
+ * same reason a part of a secret is not covered: if a run can make the server repeat a guess, it
+ * would see when the guess is right. Every request asks the server to close, so the last bytes do
+ * not wait long.
  */
 #pragma once
 

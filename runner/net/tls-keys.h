@@ -2,9 +2,9 @@
  * tls-keys.h - certificates that make a run accept the proxy as the hosts that it inspects.
  *
  * A child makes an authority for this run alone and a certificate for each host, hands over the
- * latter with their keys, and ends: the key of the authority is never outside of that child, and
- * nothing can be signed with it afterwards.  The authority says itself that it is for these hosts
- * and no others.  The keys of the hosts are in memory that no fork inherits, and in no file.
+ * certificates with their keys, and ends: the key of the authority is never outside of that child,
+ * and can sign nothing afterwards. The authority's certificate is limited to these hosts. The keys
+ * of the hosts are in memory that no fork inherits, and in no file.
  */
 #pragma once
 

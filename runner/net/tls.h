@@ -2,9 +2,10 @@
  * tls.h - both ends of TLS that the proxy has for an inspected host: one as the host, with a
  * program of the run, and one as a client of the real host.
  *
- * No sockets: bytes of the network come and go in buffers.  The real host must have a certificate for its
- * name by an authority that the roots have, in time and for servers, or its handshake fails.  Both
- * speak TLS 1.2 or 1.3 and HTTP/1.1 in it; neither renegotiates, resumes or takes early data.
+ * No sockets: bytes of the network come and go in buffers. The real host must have a valid
+ * certificate for its name, for servers, from an authority among the roots, or its handshake fails.
+ * Both ends speak TLS 1.2 or 1.3 and HTTP/1.1 in it; neither renegotiates, resumes or takes early
+ * data.
  */
 #pragma once
 

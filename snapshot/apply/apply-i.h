@@ -1,9 +1,9 @@
 /*
  * apply-i.h - private to apply: one act on one directory.
  *
- * The stage is a directory of ours in the top one, with a flat set of slots: "nI" holds the new
- * file of step I until it lands, "oI" the old one that was moved away.  Two files that change
- * places put the old one in "nI".  Inode numbers say which is which, never names.
+ * The stage is a directory of apply's own in the top one, with a flat set of slots: "nI" holds the
+ * new file of step I until it lands, "oI" the old one that was moved away. If two files change
+ * places, the old one goes into "nI". Inode numbers identify the files, never names.
  */
 #pragma once
 

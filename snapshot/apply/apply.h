@@ -1,17 +1,18 @@
 /*
- * apply.h - make a real directory look like a tree, all of it or nothing.
+ * apply.h - make a real directory look like a tree, completely or not at all.
  *
- * The most dangerous thing this program does.  What it promises (docs/design/apply.md says how):
+ * The most dangerous thing this program does. Its promises (docs/design/apply.md says how):
  *
- *   - Nothing is overwritten or removed but what the plan expects to be there.  A file that
- *     somebody changed meanwhile is a conflict: everything is taken back, and the error names its path.
- *   - Whatever fails, and whenever the process dies: the directory is then as it was, or is so
+ *   - It overwrites or removes only files that the plan expects to be there. A file that somebody
+ *     changed meanwhile is a conflict: apply takes everything back, and the error names its path.
+ *   - Whatever fails, and whenever the process dies, the directory is then as before, or is so
  *     after apply_recover(); or else all of it is as wanted, and survives power loss.
- *   - No symlink is followed, nothing outside of the directory is touched, and no other
- *     file system that is mounted below it.
+ *   - It follows no symlink, touches nothing outside of the directory, and no other file system
+ *     that is mounted below it.
  *
- * What the plan starts from must be in the store, durably and by a ref that stays: what is
- * displaced is removed in the end.  One act on a directory at a time; the caller sees to it.
+ * The store must hold the state that the plan starts from, durably and by a ref that stays, because
+ * displaced files are removed in the end. The caller makes sure that there is one act at a time on
+ * a directory.
  */
 #pragma once
 

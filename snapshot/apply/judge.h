@@ -1,10 +1,10 @@
 /*
  * judge.h - the guard's verdict on a plan.
  *
- * The plan is what lands, so the plan is what is judged: a file changes under all of its names, and a
- * directory that gives way takes along all that was in it.  Beside names and modes this looks at what only
- * the tree that the plan leads to can tell: where a link leads, and whether a directory becomes, or is, a
- * git repository.
+ * The guard judges the plan that lands: a file changes under all of its names, and a removed
+ * directory takes its content along. Besides names and modes it looks at facts that only the
+ * resulting tree shows: where a link leads, and whether a directory becomes, or is, a git
+ * repository.
  */
 #pragma once
 

@@ -1,13 +1,13 @@
 /*
- * plan.h - what has to be done to a directory so that it shows another tree.
+ * plan.h - the steps that make a directory show another tree.
  *
- * Pure: two roots are compared, nothing on disk is looked at, so a plan can be shown to a person
- * before anything happens.  Each step says what is expected to be there, exactly as it was
- * captured, and what is to be there; apply.h does it, and keeps it in its journal.
+ * Pure: it compares two roots and looks at nothing on disk, so a plan can be shown to a person
+ * before anything happens. Each step says what is expected to be there, exactly as it was captured,
+ * and what is wanted there; apply.h carries it out, and keeps it in its journal.
  *
- * Directories stand apart from all else: they are made before what is in them, taken away after
- * it, and get their attributes last.  Among them are also those that stay as they are but whose
- * times the act would change.
+ * Directories have a list of their own: they are made before their content, removed after it, and
+ * get their attributes last. The list includes directories that stay but whose times the act would
+ * change.
  */
 #pragma once
 

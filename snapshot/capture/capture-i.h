@@ -1,9 +1,8 @@
 /*
  * capture-i.h - private to capture: nodes, directories, links, numbers, and the walk.
  *
- * capture.c is the whole, capture-walk.c the threads, capture-take.c what a thread does with a
- * name, capture-put.c what becomes of a directory of which everything is known; the others are
- * what these stand on.
+ * capture.c is the whole, capture-walk.c the threads, capture-take.c the work of a thread on one
+ * name, capture-put.c the end of a directory whose content is complete; the others support these.
  */
 #pragma once
 

@@ -1,19 +1,19 @@
 /*
  * capture.h - capture a real directory: it becomes a root in the store.
  *
- * Everything is captured, hidden files and those that git ignores too: names, attributes,
- * contents, holes, hard links, symlinks, special files, extended attributes.  Left out is what
- * the caller excludes and what a file `.snapignore` names (ignore.h).  The walk goes by
- * descriptor, follows no symlink, not even the last of the path, and goes on into file systems
- * mounted below.  A file that changes while it is read is read again, so what is captured of it
- * existed at one moment; what vanishes meanwhile was not there.
+ * Everything is captured, also hidden files and those that git ignores: names, attributes,
+ * contents, holes, hard links, symlinks, special files, extended attributes. Left out are only
+ * names that the caller excludes or a file `.snapignore` lists (ignore.h). The walk goes by
+ * descriptor, follows no symlink, not even the last of the path, and enters file systems mounted
+ * below. A file that changes while it is read is read again, so each captured file existed at one
+ * moment; a file that vanishes meanwhile was not there.
  *
- * With the signatures of an earlier capture (signatures.h) only what changed since is read, and
- * what did not change is neither read from the store nor written to it.  The same directory gives
- * the same root, with or without them.
+ * With the signatures of an earlier capture (signatures.h) a capture reads only changed files, and
+ * neither reads nor writes the store for the others. The same directory gives the same root, with
+ * or without them.
  *
- * Nothing is skipped silently.  What cannot be read, or never holds still, fails the capture, after
- * all else was looked at, or is left out and told if the caller wants that.
+ * Nothing is skipped silently. A file that cannot be read, or never holds still, fails the capture,
+ * after all else was looked at; or, if the caller wants that, it is left out and reported.
  *
  * Nothing is visible until the caller commits the batch.
  */

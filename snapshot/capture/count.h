@@ -1,9 +1,9 @@
 /*
  * count.h - how many names a directory holds, counted in a thread beside its first capture.
  *
- * A capture without signatures cannot know how much is left to do.  A walk that only lists names ends
- * long before one that reads files, and from then on the share that is done can be told.  It is an
- * estimate, for people: names may come and go meanwhile.
+ * A capture without signatures cannot know how much is left to do. A walk that only lists names
+ * ends long before one that reads files; from then on the capture knows what share is done. It is
+ * an estimate, for people: names may come and go meanwhile.
  */
 #pragma once
 

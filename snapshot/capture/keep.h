@@ -1,8 +1,8 @@
 /*
  * keep.h - the bytes of a file that an earlier capture promised (capture_options.lazy).
  *
- * A promise names a file by its inode number, size, mtime and ctime, so a file that has the
- * same name for it before and after it was read is what was promised.
+ * A promise names a file by its inode number, size, mtime and ctime. So a file is the promised one
+ * if it matches before and after it was read.
  */
 #pragma once
 

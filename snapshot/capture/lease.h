@@ -1,32 +1,32 @@
 /*
  * lease.h - hold up programs that write to a file until it has been read.
  *
- * Leases are for files whose content somebody promised and has not read yet.  While a file is in a
- * set, a process that opens it for writing or truncates it waits in that call.  The set then calls
- * `take`, which reads the file through its descriptor, and lets the writer go on.  The descriptor
- * stays readable when the name is unlinked or given to another file.
+ * Leases are for promised files whose content has not been read yet. While a file is in a set, a
+ * process that opens it for writing or truncates it waits in that call. The set then calls `take`,
+ * which reads the file through its descriptor, and lets the writer continue. The descriptor stays
+ * readable when the name is unlinked or given to another file.
  *
- * From leases_try() on, and as long as lease_held() says so, the bytes are those of that moment if the
- * size is.  mtime and ctime prove nothing against it: chmod, rename, link, unlink and utimes change
- * them and no byte.  Look at the file's signature once, after leases_try() and before the promise is
- * relied on: what was written before the lease is not seen by it.
+ * From leases_try() on, and as long as lease_held() says so, the bytes are those of that moment if
+ * the size is the same. mtime and ctime prove nothing here: chmod, rename, link, unlink and utimes
+ * change them and no byte. Look at the file's signature once, after leases_try() and before
+ * anything relies on the promise: the lease does not show writes before it.
  *
- * What a lease does not cover, and what the caller does about it:
- *   - A file that somebody has open for writing, or has mapped so, cannot be leased (-EAGAIN).  Read it
- *     on the spot.
- *   - open(O_RDONLY | O_TRUNC) empties a file without breaking a lease.  Its size is then 0, and it
+ * Where a lease does not help, and what the caller does about it:
+ *   - A file that somebody has open for writing, or has mapped so, cannot be leased (-EAGAIN). Read
+ *     it on the spot.
+ *   - open(O_RDONLY | O_TRUNC) empties a file without breaking a lease. Its size is then 0, and it
  *     cannot grow again unseen: compare the size after reading.
  *   - The kernel takes a lease away when a writer has waited for lease-break-time (45 s, in
- *     /proc/sys/fs), because this process was stopped or a take was slow.  lease_held() says so
+ *     /proc/sys/fs), because this process was stopped or a take was slow. lease_held() says so
  *     afterwards.
  *   - Files of another owner need CAP_LEASE (-EACCES); root has it.
  *   - Other machines: a network file system, or one that a process serves, changes without an open
- *     here.  Lease only files of which lease_possible() says that they are on a file system of this kernel.  Writes to the
- *     block device, or to the layers below an overlay, break nothing either.
+ *     here. Lease only files for which lease_possible() says that they are on a file system of this
+ *     kernel. Writes to the block device, or to the layers below an overlay, break nothing either.
  *   - open(O_NONBLOCK) for writing fails with EWOULDBLOCK instead of waiting, and begins the break.
  *
  * A thread of this process that opens a leased file for writing waits like any other: it must hold
- * nothing that `take` needs.  Thread-safe.
+ * nothing that `take` needs. Thread-safe.
  */
 #pragma once
 

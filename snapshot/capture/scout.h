@@ -1,8 +1,8 @@
 /*
- * scout.h - is there much to be read?  Asked in a thread beside a first capture.
+ * scout.h - is there much to read? A thread beside a first capture finds out.
  *
- * A walk that only looks at sizes ends long before one that reads.  It is an estimate: what the rules of
- * a .snapignore might leave out is not counted, nor is what is on other devices.
+ * A walk that only looks at sizes ends long before one that reads. It is an estimate: it counts no
+ * files that a .snapignore might leave out, and none on other devices.
  */
 #pragma once
 

@@ -1,14 +1,12 @@
 /*
- * signatures.h - what the last capture of a directory saw, so that the next one reads only what
- * changed.
+ * signatures.h - what the last capture of a directory saw, so that the next one reads only changes.
  *
- * For every directory its names in order, each with what stat(2) showed and with what came of it
- * in the tree.  All of it belongs to one root of one store; who uses it sees to it that this root
- * stays reachable.  Signatures save work and hold nothing that is not in the tree: lost or
- * damaged ones cost time alone.
+ * For every directory: its names in order, each with its stat(2) and its entry in the tree.
+ * Signatures belong to one root of one store; the caller makes sure that this root stays reachable.
+ * They save work and hold nothing that is not in the tree: losing them costs only time.
  *
- * The bytes are verified when they are taken in; after that nothing here fails but for memory.
- * On-disk: docs/design/capture.md, "Signatures".
+ * The bytes are verified when they are loaded; after that only memory can fail here. On-disk:
+ * docs/design/capture.md, "Signatures".
  */
 #pragma once
 

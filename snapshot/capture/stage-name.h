@@ -1,7 +1,7 @@
 /*
  * stage-name.h - the name of the directory, inside a project, in which apply works.
  *
- * A capture leaves it out, so its name is known here, below both.
+ * A capture leaves that directory out, so the name is defined here, below both.
  */
 #pragma once
 

@@ -1,9 +1,9 @@
 /*
  * changes.h - how much two trees differ, at the cost of the difference.
  *
- * A name counts as changed if content, type, mode, owner, target, device number or
- * extended attributes differ; times do not count.  A directory counts
- * if its own attributes changed, or if it came or went with no files in it.
+ * A name counts as changed if content, type, mode, owner, target, device number or extended
+ * attributes differ; times do not count. A directory counts if its own attributes changed, or if it
+ * was added or removed without any files in it.
  */
 #pragma once
 

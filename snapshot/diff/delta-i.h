@@ -1,5 +1,5 @@
 /*
- * delta-i.h - what the files behind delta.h share.
+ * delta-i.h - shared by the files behind delta.h.
  */
 #pragma once
 

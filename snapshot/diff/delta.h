@@ -1,10 +1,10 @@
 /*
  * delta.h - the difference of two trees as git describes it, and what git cannot express.
  *
- * Files are what a patch can say: regular files and symlinks that came, went, moved, or changed
- * in content, in type or in whether they are executable.  Notes are the rest: owners, extended
- * attributes, other mode bits, empty directories, devices, FIFOs and sockets.  A file that changed
- * in both ways stands in both lists.  Of a name that came, its owner and mode are not told.
+ * Files are what a patch can say: regular files and symlinks that were added, deleted, renamed, or
+ * changed in content, in type or in the executable bit. Notes are the rest: owners, extended
+ * attributes, other mode bits, empty directories, devices, FIFOs and sockets. A file that changed
+ * in both ways is in both lists. Owner and mode of an added name are not noted.
  */
 #pragma once
 

@@ -1,9 +1,9 @@
 /*
  * diff.h - what differs between two trees, name by name, at the cost of the difference.
  *
- * Equal directories are skipped by their id, unread.  Content is compared by id too, which is
- * exact (invariant 1), so no file is read.  Nothing is ignored but what was asked to be: inode
- * numbers, ctimes and mtimes count only if the caller wants them.
+ * Equal directories are skipped by their id, unread. Content is compared by id too, which is exact
+ * (invariant 1), so no file is read. The caller chooses what to ignore; inode numbers, ctimes and
+ * mtimes count only if the caller wants them.
  */
 #pragma once
 

@@ -1,14 +1,14 @@
 /*
- * merge-i.h - what the files behind merge.h share.
+ * merge-i.h - shared by the files behind merge.h.
  *
- *   side    what one side changed since base, by path, with its renames
+ *   side    changes of one side since base, by path, with its renames
  *   text    three texts become one
- *   fresh   what was put and may be asked for again
+ *   fresh   objects that were put and may be needed again
  *   file    three versions of one file become one: content, then each attribute by itself
- *   draft   ours, with names put and removed, not yet written
- *   join    which versions belong together, and what becomes of them
+ *   draft   ours, with names added and removed, not yet written
+ *   join    which versions belong together, and the result for each
  *   names   which names are one file, where files have several
- *   place   and how that gets into the draft
+ *   place   puts results into the draft
  *   number  each file has an inode number of its own
  *   write   the draft becomes a root
  */

@@ -1,13 +1,13 @@
 /*
  * merge.h - three-way merge of trees.
  *
- * Pure: reads three roots, writes one through the caller's batch, touches no directory.  What
- * `theirs` changed since `base` is done to `ours`; what `theirs` left alone stays as it is in
- * `ours`, whatever that is.  The cost is that of the two differences, not of the trees, and names and
- * ids are all that is kept of them; three texts are in memory while they are merged.
+ * Pure: reads three roots, writes one through the caller's batch, touches no directory. The changes
+ * of `theirs` since `base` are applied to `ours`; everything that `theirs` left alone stays as in
+ * `ours`. The cost is that of the two differences, not of the trees: the merge keeps only their
+ * names and ids, and the three versions of one text at a time.
  *
- * A conflict is a result, not a failure.  Every case is a row of the table in docs/design/merge.md, and
- * a test of the same name.
+ * A conflict is a result, not a failure. Every case is a row of the table in docs/design/merge.md,
+ * and a test of the same name.
  */
 #pragma once
 

@@ -1,5 +1,5 @@
 /*
- * patch-i.h - what the files behind patch.h share.
+ * patch-i.h - shared by the files behind patch.h.
  */
 #pragma once
 

@@ -1,10 +1,10 @@
 /*
  * patch.h - a changed file as text that `git apply` takes.
  *
- * Headers, modes, renames, symlinks and hunks are as git writes them; a file that is no text (a
- * NUL in it, or more than 64 MiB) is a literal of `GIT binary patch`, both ways, so the patch can
- * be taken back too.  Such a file goes through constant memory, whatever its size; the two sides of
- * a text are in memory while it is compared.
+ * Headers, modes, renames, symlinks and hunks are as git writes them. A binary file (with a NUL, or
+ * more than 64 MiB) is a literal of `GIT binary patch`, both ways, so the patch can be taken back
+ * too. Such a file goes through constant memory, whatever its size; the two sides of a text are in
+ * memory while they are compared.
  */
 #pragma once
 

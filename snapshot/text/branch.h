@@ -1,9 +1,9 @@
 /*
  * branch.h - a branch of a git repository: its tree as a directory, and commits on top of it.
  *
- * By libgit2: no hook, filter or program runs, and neither an index nor a work tree of the repository is
- * read or written.  A commit is made first and shown by nothing; branch_advance() then moves the branch to
- * it in one step, if nobody else has moved it.
+ * It uses libgit2: no hook, filter or program runs, and neither an index nor a work tree of the
+ * repository is read or written. A commit is made first, and no ref leads to it; branch_advance()
+ * then moves the branch to it in one step, if nobody else has moved it.
  */
 #pragma once
 

@@ -1,9 +1,9 @@
 /*
  * git-i.h - libgit2, loaded when it is first needed.
  *
- * It is not linked: with it come libraries for TLS, SSH and Kerberos, which would cost every
- * command 2 ms to load and cowfsd the mapping of them, and its initialisation reads the system's
- * certificates (docs/design/diff.md has the figures).  A command that only lists changes needs none of it.
+ * It is not linked: it brings libraries for TLS, SSH and Kerberos, which would cost every command 2
+ * ms to load and cowfsd the mapping of them, and its initialisation reads the system's certificates
+ * (docs/design/diff.md has the figures). A command that only lists changes needs none of it.
  */
 #pragma once
 

@@ -1,5 +1,6 @@
 /*
- * git-symbols-i.h - what we use of libgit2, once for the struct and once for what fills it.
+ * git-symbols-i.h - the functions of libgit2 that we use: listed once, for the struct and for the
+ * code that fills it.
  */
 GIT_SYMBOL(libgit2_init)
 GIT_SYMBOL(error_last)

@@ -1,9 +1,10 @@
 /*
  * guard.h - changes that a person must name, or at least see, before they reach a real directory.
  *
- * What is in such files is run by somebody else later: by git, a shell, an editor, a package manager, a build
- * server, an assistant.  The rules are data; each is a name, patterns in the syntax of .gitignore, why, and
- * how much it takes: a path is held until somebody names it, or passes with a warning, or passes.
+ * Other programs run such files later: git, a shell, an editor, a package manager, a build server,
+ * an assistant. The rules are data. Each has a name, patterns in the syntax of .gitignore, a
+ * reason, and a level: the path is held until somebody names it, or passes with a warning, or
+ * passes.
  */
 #pragma once
 

@@ -1,7 +1,7 @@
 /*
- * hunks.h - which lines of a text are the lines of an earlier one, as `git blame` matches them.
+ * hunks.h - which lines of a text come from an earlier one, as `git blame` matches them.
  *
- * The matching is libgit2's, with git's heuristic of indentation.
+ * The matching is libgit2's, with git's indent heuristic.
  */
 #pragma once
 

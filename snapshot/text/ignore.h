@@ -1,10 +1,10 @@
 /*
  * ignore.h - which names a file of rules leaves out.
  *
- * The rules are git's for .gitignore: a pattern a line, `#` begins a comment, `!` takes back what
- * an earlier line left out, a slash at the end stands for a directory, one elsewhere ties the
- * pattern to the directory that holds the file; `*`, `?`, `[...]`, a `**` between slashes, and a
- * backslash before what is meant literally.
+ * The rules are git's for .gitignore: one pattern in a line; `#` begins a comment; `!` takes back
+ * an earlier pattern; a slash at the end means a directory; a slash elsewhere ties the pattern to
+ * the directory that holds the file; `*`, `?`, `[...]`, a `**` between slashes, and a backslash
+ * before a literal character.
  */
 #pragma once
 

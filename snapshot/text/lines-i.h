@@ -1,9 +1,8 @@
 /*
- * lines-i.h - two texts that differ in little, compared by lines.
+ * lines-i.h - compare two texts with few differences by lines.
  *
- * Most changes are small, and a small difference is found sooner than libgit2 is loaded
- * (docs/design/diff.md).  What is too different or too long for this is for libgit2, which knows how to
- * be quick about it.
+ * Most changes are small, and finding a small difference takes less time than loading libgit2
+ * (docs/design/diff.md). Texts that are too different or too long are left to libgit2.
  */
 #pragma once
 
