@@ -1,5 +1,5 @@
 /*
- * acts-i.h - what cowfsd does when it is asked: a function for each verb.
+ * acts-i.h - the acts of cowfsd: a function for each verb.
  */
 #pragma once
 

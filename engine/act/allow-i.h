@@ -1,5 +1,5 @@
 /*
- * allow-i.h - setting what is allowed to the runs of a clone.
+ * allow-i.h - set which hosts the runs of a clone may reach.
  */
 #pragma once
 

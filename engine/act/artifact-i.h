@@ -1,5 +1,5 @@
 /*
- * artifact-i.h - keeping some files of a clone, and letting them go.
+ * artifact-i.h - keep some files of a clone, and remove them.
  */
 #pragma once
 

@@ -1,9 +1,10 @@
 /*
  * deliver-i.h - a promotion to a directory outside of every project: `promote --path P --to DIR`.
  *
- * Each path of the clone arrives in DIR under its own last name.  Of DIR only these names are captured,
- * so its size does not matter.  The base of the merge is what a promotion put under a name last, if that
- * was not undone: a file that somebody else put there, or changed since, is a conflict.
+ * Each path of the clone arrives in DIR under its own last name. Only these names of DIR are
+ * captured, so its size does not matter. The base of the merge is the file that a promotion last
+ * put under a name, if that was not undone: a file that somebody else put there, or changed since,
+ * is a conflict.
  */
 #pragma once
 

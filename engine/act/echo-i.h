@@ -1,8 +1,9 @@
 /*
- * echo-i.h - after a change of a clone: tell the kernel, and let the command tell file watchers.
+ * echo-i.h - after a change of a clone: notify the kernel, and let the command notify file
+ * watchers.
  *
  * cowfsd must not use its own mounts, so the command that asked for the change makes the echoes
- * (engine/ask/echo.c).  It gets the list page by page over the same connection.
+ * (engine/ask/echo.c). It gets the list page by page over the same connection.
  */
 #pragma once
 

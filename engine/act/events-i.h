@@ -1,5 +1,5 @@
 /*
- * events-i.h - what an act has done, as an event (docs/reference/events.md).
+ * events-i.h - the events that acts write (docs/reference/events.md).
  */
 #pragma once
 

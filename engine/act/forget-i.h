@@ -1,12 +1,13 @@
 /*
  * forget-i.h - which snapshots may be removed, and what that changes for those that stay.
  *
- * A snapshot that a tag, a clone or an open lazy capture names stays, and so does the base of a snapshot
- * that a clone can go back to, and the one of a lazy capture whose promises another snapshot may name.  If a parent goes, its child gets the parent's parent instead.
+ * A snapshot that a tag, a clone or an open lazy capture names stays. So does the base of a
+ * snapshot that a clone can go back to, and the base of a lazy capture whose promises another
+ * snapshot may name. If a parent goes, its child gets the parent's parent instead.
  *
- * To rely on a snapshot, hold host->snapshots for reading from finding the snapshot to the commit that
- * names it.  To forget snapshots, hold it for writing from choosing them to the commit.  Never wait
- * for a turn while holding it.
+ * To rely on a snapshot, hold host->snapshots for reading from finding the snapshot to the commit
+ * that names it. To forget snapshots, hold it for writing from choosing them to the commit. Never
+ * wait for a turn while holding it.
  */
 #pragma once
 

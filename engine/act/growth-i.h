@@ -1,7 +1,7 @@
 /*
  * growth-i.h - note how large the store is (engine/api/growth.h).
  *
- * Failures are logged once and are nobody else's concern.
+ * Failures are logged once and have no other effect.
  */
 #pragma once
 

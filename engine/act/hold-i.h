@@ -1,8 +1,8 @@
 /*
- * hold-i.h - states that stay readable while somebody compares or shows them.
+ * hold-i.h - states that stay readable while a command compares or shows them.
  *
- * A clone or a project goes on changing, and no ref names what it was a moment ago.  So cowfsd
- * makes a root of it and pins that until the connection ends; the command reads the store itself
+ * A clone or a project keeps changing, and no ref names its state of a moment ago. So cowfsd makes
+ * a root of it and pins that until the connection ends; the command reads the store itself
  * meanwhile (engine/ask/ask-hold-i.h).
  */
 #pragma once

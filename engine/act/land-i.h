@@ -1,5 +1,5 @@
 /*
- * land-i.h - changing a project to another tree: what rollback, promotion and undo share.
+ * land-i.h - change a project to another tree: shared by rollback, promotion and undo.
  *
  * landing_open() captures the project, and no other command touches it until the landing is closed.
  * Then the present state is saved as a snapshot, a receipt is begun, and the directory is changed

@@ -1,5 +1,5 @@
 /*
- * metrics-i.h - what this process counts.
+ * metrics-i.h - the counters of this process.
  */
 #pragma once
 

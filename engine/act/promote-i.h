@@ -1,9 +1,9 @@
 /*
  * promote-i.h - promotion and undo, done in cowfsd.
  *
- * The command runs the checks, on a clone of the merged tree, between two questions over one
- * connection: the first merges and saves the result as a snapshot, the second merges again and lands
- * only if the result is the very same tree.
+ * The command runs the checks, on a clone of the merged tree, between two requests over one
+ * connection: the first merges and saves the result as a snapshot, the second merges again and
+ * lands only if the result is the very same tree.
  */
 #pragma once
 

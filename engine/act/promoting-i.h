@@ -1,5 +1,5 @@
 /*
- * promoting-i.h - a promotion or an undo on its way.
+ * promoting-i.h - the state of one promotion or undo.
  */
 #pragma once
 

@@ -1,9 +1,10 @@
 /*
  * receipt-i.h - records of changes to projects, so that they can be shown and undone.
  *
- * A receipt is begun in the batch that saves the old state, before the directory is touched.  It is
- * done when apply says so, which after a crash happens again.  A receipt that stays begun belongs to a
- * change that failed and was taken back, or to one that waits for its checks.
+ * A receipt is begun in the batch that saves the old state, before the directory is touched. It
+ * becomes done when apply reports that the change has landed, which may be after a crash. A receipt
+ * that stays begun belongs to a change that failed and was taken back, or to one that waits for its
+ * checks.
  */
 #pragma once
 

@@ -1,5 +1,5 @@
 /*
- * receive-i.h - packs that the command line brought become a snapshot.
+ * receive-i.h - make a snapshot of packs that the command line fetched.
  */
 #pragma once
 

@@ -1,5 +1,6 @@
 /*
- * receive-lazy-i.h - a snapshot of which only names and attributes have come: what is promised.
+ * receive-lazy-i.h - make a snapshot when only names and attributes have come; the rest is
+ * promised.
  */
 #pragma once
 

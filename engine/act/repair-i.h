@@ -1,5 +1,5 @@
 /*
- * repair-i.h - mending what a check found.
+ * repair-i.h - repair the damage that a check found.
  */
 #pragma once
 

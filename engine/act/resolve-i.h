@@ -1,5 +1,5 @@
 /*
- * resolve-i.h - what was decided for conflicts: kept with the clone, and used by merges.
+ * resolve-i.h - resolutions of conflicts: kept with the clone, and used by merges.
  */
 #pragma once
 

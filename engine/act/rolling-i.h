@@ -1,5 +1,5 @@
 /*
- * rolling-i.h - one rollback on its way: what is wanted, what would change, and what was kept.
+ * rolling-i.h - the state of one rollback: the wanted tree, the changes, and the saved snapshot.
  */
 #pragma once
 

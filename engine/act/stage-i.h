@@ -1,7 +1,7 @@
 /*
- * stage-i.h - a clone made ready for a run, and what the run did to it.
+ * stage-i.h - a clone made ready for a run, and the changes that the run made in it.
  *
- * What is staged lives as long as the client's connection: however that ends, even by kill -9, the
+ * A staged clone lives as long as the client's connection: however that ends, even by kill -9, the
  * run's limit on growth ends with it, and a clone that was made for the run is removed.
  */
 #pragma once

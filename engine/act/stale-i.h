@@ -1,8 +1,8 @@
 /*
  * stale-i.h - what changed by name: in a clone, and in its project meanwhile.
  *
- * The project is surveyed as it is now.  If something cannot be compared, a warning says why and the
- * result is unknown; the rest of the status is still worth reporting.
+ * The project is surveyed as it is now. If something cannot be compared, a warning says why and the
+ * result is unknown; the rest of the status is still reported.
  */
 #pragma once
 

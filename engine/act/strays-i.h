@@ -1,8 +1,8 @@
 /*
  * strays-i.h - files `.git` in a stored state that lead out of it.
  *
- * A capture finds them on its way.  Of a snapshot nobody wrote them down, so its directories are walked:
- * otherwise what is committed below such a file, in a clone of the snapshot, would reach the real
+ * A capture finds them during its walk. A snapshot has no list of them, so its directories are
+ * walked: otherwise commits below such a file, in a clone of the snapshot, would reach the real
  * repository.
  */
 #pragma once

@@ -1,8 +1,8 @@
 /*
- * system-i.h - the machine's own root, `/`, as something to be captured.
+ * system-i.h - the machine's own root, `/`, as a project that can be captured.
  *
- * What the kernel makes up, what lives only until the next boot, and what is mounted elsewhere is no part
- * of it.  Nothing is written to it but paths that root has named: see landing_open().
+ * It leaves out file systems that the kernel generates, files that do not survive a boot, and other
+ * mounts. Only paths that root has named are ever written: see landing_open().
  */
 #pragma once
 

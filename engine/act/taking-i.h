@@ -1,5 +1,5 @@
 /*
- * taking-i.h - what the files of a snapshot being taken share.
+ * taking-i.h - shared by the files that take a snapshot.
  */
 #pragma once
 

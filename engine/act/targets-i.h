@@ -1,8 +1,8 @@
 /*
- * targets-i.h - which directories that promotions put results in (deliver-i.h) still matter.
+ * targets-i.h - which directories that received promotions (deliver-i.h) are still needed.
  *
- * A target is registered with the first receipt that names it.  Once no receipt and no snapshot names it,
- * nothing can be undone in it.
+ * A target is registered with the first receipt that names it. Once no receipt and no snapshot
+ * names it, nothing can be undone in it.
  */
 #pragma once
 

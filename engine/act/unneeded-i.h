@@ -1,10 +1,10 @@
 /*
- * unneeded-i.h - lazy captures that are for clones alone, when the last of these has gone.
+ * unneeded-i.h - drop a lazy capture that is only for clones, when the last of these has gone.
  *
- * The capture of a whole root for one run would go on for minutes after the run.  It ends instead
- * (lazy.passing): its record and its snapshot go, and nothing more is read.  If a tag, another clone or a
- * snapshot of one still names what it promised, it goes on.  So it does while a client that asked for it has
- * yet to ask for the clone.
+ * Otherwise the capture of a whole root for one run would continue for minutes after the run. Its
+ * record (lazy.passing) and its snapshot go, and reading stops. It continues if a tag, another
+ * clone or a snapshot of one still names its promises, and while a client that asked for it has yet
+ * to ask for the clone.
  */
 #pragma once
 

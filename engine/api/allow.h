@@ -1,7 +1,7 @@
 /*
- * allow.h - hosts that the next runs on a clone may reach, besides what their own options say.
+ * allow.h - hosts that the next runs on a clone may reach, besides those of their own options.
  *
- * A person allows them; nothing that runs on the clone can.  They stay with the clone until they are
+ * A person allows them; nothing that runs on the clone can. They stay with the clone until they are
  * taken back or the clone is removed; a clone of the clone does not have them.
  */
 #pragma once

@@ -1,9 +1,9 @@
 /*
  * bisect.h - find the first bad snapshot or commit of a line of them, with several clones at once.
  *
- * Each step runs the command on k states that split what is left into k+1 parts.  A state is good if
- * the command ends with 0, skipped if with 125, else bad, as `git bisect run` has it.  Each run has a
- * clone of its own, which goes with it; the project is never touched.
+ * Each step runs the command on k states that split the remaining range into k+1 parts. A state is
+ * good if the command ends with 0, skipped if with 125, else bad, as with `git bisect run`. Each
+ * run has its own clone, which is removed after it; the project is never touched.
  */
 #pragma once
 

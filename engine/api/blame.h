@@ -1,9 +1,9 @@
 /*
- * blame.h - how a file came to be as it is: its versions, and which of them each line came with.
+ * blame.h - the history of a file: its versions, and the version that each line came with.
  *
- * A file is followed through the snapshots of the project and, where a promotion brought it, through
- * those of the clone; renames are followed too.  Lines are matched as `git blame` matches them.
- * Nothing is written, and no daemon is started unless a clone as it is now must be read.
+ * A file is followed through the snapshots of the project and, where a promotion brought it,
+ * through those of the clone; renames are followed too. Lines are matched as `git blame` matches
+ * them. Nothing is written, and no daemon is started unless a clone as it is now must be read.
  */
 #pragma once
 

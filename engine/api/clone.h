@@ -1,9 +1,9 @@
 /*
  * clone.h - writable views of a project: making, finding, mounting and removing them.
  *
- * A clone starts as what a snapshot holds and is written without the project or any other
- * clone noticing.  It is mounted in the store's directory, under its name; names are those of
- * the whole store.
+ * A clone starts with the content of a snapshot; writing in it changes neither the project nor any
+ * other clone. It is mounted in the store's directory, under its name; names are unique in the
+ * whole store.
  */
 #pragma once
 

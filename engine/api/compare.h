@@ -1,11 +1,11 @@
 /*
- * compare.h - several states side by side: what each changed since the base they share.
+ * compare.h - several states side by side: the changes of each since their common base.
  *
- * The base is the nearest state of the project that all sides descend from.  A side whose own base is
- * younger counts only what it changed itself; what the project changed between the two bases counts
- * for nobody.  Git's own folder is counted and not listed, as a promotion leaves it alone.
+ * The base is the nearest state of the project that all sides descend from. A side whose own base
+ * is younger counts only its own changes, not the project's between the two bases. Git's own folder
+ * is counted and not listed, because a promotion leaves it alone.
  *
- * Nothing is written.  Whether two sides would merge is found by the merge that a promotion does.
+ * Nothing is written. Whether two sides would merge is found by the merge that a promotion does.
  */
 #pragma once
 

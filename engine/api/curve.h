@@ -1,8 +1,8 @@
 /*
- * curve.h - what a run used over time, in a bounded number of samples.
+ * curve.h - the resources that a run used over time, in a bounded number of samples.
  *
- * When there are as many samples as fit, two become one, and from then on half as many are taken.  A
- * sample that stands for several has the highest memory and number of processes of them.
+ * When the samples are full, each pair becomes one, and from then on half as many are taken. A
+ * merged sample has the highest memory and number of processes of its parts.
  */
 #pragma once
 

@@ -1,9 +1,9 @@
 /*
  * daemon.h - cowfsd: the process that owns a store.
  *
- * The same program under another name.  Started by the first command that needs it, it
- * serves the store until `stop`, or until it has had nothing to do for a while.
- * docs/design/daemon.md says what it leaves where.
+ * The same program under another name. The first command that needs it starts it, and it serves the
+ * store until `stop`, or until it has had nothing to do for a while. docs/design/daemon.md lists
+ * its files.
  */
 #pragma once
 

@@ -1,11 +1,11 @@
 /*
  * desk.h - where users other than the store's owner approve and reject changes.
  *
- * A store is open to its owner alone.  While the owner's process keeps a desk, a socket outside of the
- * store takes decisions from every user on the machine.  The kernel says which user and groups a caller
- * has; a caller in a user namespace of its own, as every sandbox has one, is refused.  A caller can do
- * four things: list the changes that wait for them, look at one of those, approve it or reject it at the
- * stage that they saw.  Of all others they learn nothing.
+ * Only its owner can open a store. While the owner's process keeps a desk, a socket outside of the
+ * store takes decisions from every user on the machine. The kernel reports the user and groups of a
+ * caller; a caller in its own user namespace, as in every sandbox, is refused. A caller can do four
+ * things: list the changes that wait for them, look at one of those, approve it, or reject it at
+ * the stage that they saw. They learn nothing about other changes.
  */
 #pragma once
 

@@ -1,20 +1,19 @@
 /*
  * engine.h - a store, the projects in it, and where a command was given.
  *
- * The verbs of the product are in the headers beside this one: history.h takes and
- * lists snapshots, show.h looks into them, clone.h makes and mounts clones, upkeep.h keeps
- * the store in order, service.h steers the daemon.  They take and fill plain structs and print
- * nothing; cli and mcp are two ways of saying them.
+ * The verbs of the product are in the headers beside this one: history.h takes and lists snapshots,
+ * show.h looks into them, clone.h makes and mounts clones, upkeep.h keeps the store in order,
+ * service.h controls the daemon. They take and fill plain structs and print nothing; cli and mcp
+ * are two interfaces to them.
  *
- * One process owns a store: cowfsd (daemon.h).  A verb that writes, or that must know what is
- * live, asks it over its socket, starting it if need be, and so must be called from a
- * process with one thread; a verb that only looks at what is stored reads the store itself.
+ * One process owns a store: cowfsd (daemon.h). A verb that writes, or that needs the live clones,
+ * asks cowfsd over its socket and starts it if necessary, so call it from a process with one
+ * thread. A verb that only reads stored states reads the store itself.
  *
- * What codes mean to a caller, beside docs/dev/style.md: -ENXIO there is no project
- * here, -EDESTADDRREQ no clone is named and none is here, -ECANCELED refused by a rule of
- * ours with nothing changed, -EPROTO the store was made by a later version,
- * -EPROTONOSUPPORT a cowfsd of another version is at work, -ECONNRESET it died while it
- * worked on the verb.
+ * Error codes, besides those of docs/dev/style.md: -ENXIO there is no project here, -EDESTADDRREQ
+ * no clone is named and none is here, -ECANCELED refused by a rule of ours with nothing changed,
+ * -EPROTO a later version made the store, -EPROTONOSUPPORT a cowfsd of another version is at work,
+ * -ECONNRESET it died while it worked on the verb.
  */
 #pragma once
 

@@ -1,8 +1,8 @@
 /*
- * events.h - what happened in a store: one numbered line for each thing, in the order it happened.
+ * events.h - what happened in a store: one numbered line for each event, in order.
  *
- * Numbers begin at 1 and jump only behind a damaged log, so a reader that remembers the last one can
- * go on from there.  A store keeps the newest events, up to ENGINE_EVENTS_BYTES.
+ * Numbers begin at 1 and jump only after a damaged log, so a reader that remembers the last one can
+ * continue from there. A store keeps the newest events, up to ENGINE_EVENTS_BYTES.
  */
 #pragma once
 

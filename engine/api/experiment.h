@@ -1,20 +1,22 @@
 /*
- * experiment.h - several changes tried at once, judged by the same checks, and the best one promoted.
+ * experiment.h - several changes tried at once, judged by the same checks, and the best one
+ * promoted.
  *
- * Every arm is a command on a clone of its own, all of them clones of one state.  An arm passes if its
- * command and all checks end with 0.  Checks and score see what the arm left on another clone, so they
- * cannot change what would be promoted.  Scores are taken when all work is done, one run at a time, in rounds
- * that go through all arms; of an arm the score is their median.
+ * Every arm is a command on its own clone; all clones start from one state. An arm passes if its
+ * command and all checks end with 0. Checks and scores run on another clone of the arm's result, so
+ * they cannot change what would be promoted. Scores are taken when all work is done, one run at a
+ * time, in rounds that go through all arms; an arm's score is its median.
  *
- * With `on`, commands of arms run on workers (worker.h), and the state that each left comes back into its
- * clone.  All that judges it is done here.
+ * With `on`, commands of arms run on workers (worker.h), and the state that each left comes back
+ * into its clone. Checks and scores still run here.
  *
- * An arm may have an experiment of its own: its arms start from what the arm's command left, and what the best of
- * them left is what the arm leaves.  Limits of the whole hold at all levels together.
+ * An arm may have an experiment of its own: its arms start from the result of the arm's command,
+ * and the result of the best becomes the result of the arm. Limits of the whole hold at all levels
+ * together.
  *
- * The state of an experiment lies in the store's directory and is written before each act that must not happen
- * twice, so an experiment that was killed can be resumed; one process works on it at a time (-EBUSY).
- * Call from a process with one thread.
+ * The state of an experiment is in the store's directory. It is written before each act that must
+ * not happen twice, so a killed experiment can be resumed; one process works on it at a time
+ * (-EBUSY). Call from a process with one thread.
  */
 #pragma once
 

@@ -1,5 +1,5 @@
 /*
- * file.h - write and edit single files of a clone, for those who have no shell in it.
+ * file.h - write and edit single files of a clone, for programs that have no shell in it.
  */
 #pragma once
 

@@ -1,9 +1,9 @@
 /*
- * image.h - whole file trees that came as an archive or as an OCI image, and archives made of states.
+ * image.h - whole file trees imported from an archive or an OCI image, and archives made of states.
  *
- * An image is a snapshot that belongs to no directory; it has a name in the whole store and can be used
- * wherever a state can.  Importing one needs no privilege: owners, devices and set-id bits are kept in
- * the store, and nothing is unpacked on a disk.
+ * An image is a snapshot that belongs to no directory. It has a name in the whole store and can be
+ * used wherever a state can. Importing one needs no privilege: owners, devices and set-id bits are
+ * kept in the store, and nothing is unpacked on a disk.
  */
 #pragma once
 

@@ -1,9 +1,9 @@
 /*
  * keeper.h - the parent of cowfsd, which starts it again when it dies.
  *
- * The same program under another name, with one thread and nothing open.  Programs on the mounts of a
- * cowfsd that was killed see errors until there is another one; with a keeper that takes a moment.
- * It ends with a cowfsd that ends in order, and passes SIGTERM and SIGINT on.
+ * The same program under another name, with one thread and nothing open. Programs on the mounts of
+ * a killed cowfsd see errors until there is another one; with a keeper that takes a moment. The
+ * keeper ends when cowfsd ends in order, and passes SIGTERM and SIGINT on.
  */
 #pragma once
 

@@ -1,9 +1,9 @@
 /*
  * meta.h - the labels of a snapshot: keys with values.
  *
- * As one text: `key=value` on a line of its own for each key, in the order of keys, no newline
- * behind the last.  NULL means that there are none.  A key has letters, digits, `.`, `_` and `-`;
- * a value is printable UTF-8 and may be empty.
+ * As one text: a line `key=value` for each key, in the order of keys, without a newline at the end.
+ * NULL means that there are none. A key has letters, digits, `.`, `_` and `-`; a value is printable
+ * UTF-8 and may be empty.
  */
 #pragma once
 

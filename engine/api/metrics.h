@@ -1,7 +1,7 @@
 /*
  * metrics.h - numbers about a store and its daemon, for a monitoring system.
  *
- * What the daemon counts begins at 0 when it starts.  A daemon that does not run is not started.
+ * The daemon's counters begin at 0 when it starts. Reading them does not start a daemon.
  */
 #pragma once
 

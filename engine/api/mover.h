@@ -1,8 +1,8 @@
 /*
  * mover.h - the process that moves the mount of a warm clone to its place, for an ordinary user.
  *
- * The same program under another name.  It is no thread of cowfsd: only a process with one thread
- * can leave its user namespace.
+ * The same program under another name. It cannot be a thread of cowfsd: only a process with one
+ * thread can leave its user namespace.
  */
 #pragma once
 

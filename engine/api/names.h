@@ -1,7 +1,7 @@
 /*
  * names.h - names that complete a command line here.
  *
- * Read from the store as it lies, so that it is quick: no daemon is asked or started.
+ * They come from the stored state, so that completion is quick: no daemon is asked or started.
  */
 #pragma once
 

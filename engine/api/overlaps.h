@@ -1,8 +1,8 @@
 /*
  * overlaps.h - which clones of a project are at work on the same paths.
  *
- * Two clones meet in a path that both changed since their own bases; git's own is left out, as a
- * promotion leaves it.  Nothing is changed, and nobody is stopped to find out.
+ * Two clones overlap in a path that both changed since their own bases. Git's own files are left
+ * out, as in a promotion. The look changes nothing and stops nobody.
  */
 #pragma once
 

@@ -1,12 +1,13 @@
 /*
- * pipeline.h - changes on their way through stages: sandbox, checks, the project, other directories.
+ * pipeline.h - changes on their way through stages: sandbox, checks, the project, other
+ * directories.
  *
- * A change is what a clone had changed when it was shipped; later edits of the clone are not part of it.
- * The stages are data: pipeline.yaml in the user's configuration, which the project's own
- * '.snap/pipeline.yaml' can only narrow (docs/reference/pipeline.md).  A change enters a stage once all
- * stages before it have passed for the very same content; each keeps a receipt, and each receipt names the one
- * before it by its digest.  The state of a change is in the store: whichever process dies, a decision is
- * carried out at most once, and the next command continues.
+ * A change is what a clone had changed when it was shipped; later edits of the clone are not part
+ * of it. The stages are data: pipeline.yaml in the user's configuration, which the project's own
+ * '.snap/pipeline.yaml' can only narrow (docs/reference/pipeline.md). A change enters a stage once
+ * all stages before it have passed for the very same content. Each stage keeps a receipt, which
+ * names the receipt before it by its digest. The state of a change is in the store: whichever
+ * process dies, a decision is carried out at most once, and the next command continues.
  */
 #pragma once
 

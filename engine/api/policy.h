@@ -1,11 +1,11 @@
 /*
  * policy.h - how risky the changes of a clone are, and what may land without a person.
  *
- * The facts of a change give its risk, with reasons.  The facts, the risk and the asker decide by
- * rules: policy.yaml in the user's configuration, then the project's own '.snap/policy.yaml' (never
- * a clone's).  In each file the first rule that fits counts; of the two answers the stricter one is
- * taken, so a project can only narrow what its user allows.  Where the user's file has no rule that
- * fits, a person must approve.  docs/reference/policy.md has the syntax.
+ * The facts of a change give its risk, with reasons. Rules decide by the facts, the risk and the
+ * asker: policy.yaml in the user's configuration, then the project's own '.snap/policy.yaml' (never
+ * a clone's). In each file the first rule that fits decides, and of the two answers the stricter
+ * one counts, so a project can only narrow what its user allows. If no rule of the user's file
+ * fits, a person must approve. docs/reference/policy.md has the syntax.
  */
 #pragma once
 

@@ -2,12 +2,12 @@
  * profile.h - a profile: what a run may use and see, under a name.
  *
  * A profile is YAML: in the project (.snap/profiles/NAME.yaml), of the user
- * ($XDG_CONFIG_HOME/snapcow/profiles/NAME.yaml) or built in; the first that has the name counts.
- * A run for which none is named gets "default" of the user or built in, never the project's.
+ * ($XDG_CONFIG_HOME/snapcow/profiles/NAME.yaml) or built in; the first with the name counts. A run
+ * without a named profile gets "default" of the user or built in, never the project's.
  *
- * A file in a project may come from the very program that the sandbox is to hold.  So a profile of
- * the project may only narrow the one it extends, which is the user's or built in: -ECANCELED
- * with the place if it asks for more.  The rules: docs/reference/profiles.md.
+ * A file in a project may come from the very program that the sandbox is to hold. So a profile of
+ * the project may only narrow the one it extends, which is the user's or built in: -ECANCELED with
+ * the place if it asks for more. The rules: docs/reference/profiles.md.
  */
 #pragma once
 

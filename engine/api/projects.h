@@ -1,7 +1,7 @@
 /*
  * projects.h - the projects that a store knows, and the one that it does not know yet.
  *
- * They are read from the store as it lies: no daemon is asked or started for that.
+ * They come from the stored state: no daemon is asked or started for that.
  */
 #pragma once
 

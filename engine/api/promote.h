@@ -1,10 +1,10 @@
 /*
  * promote.h - promote a clone's changes to the project, and undo that.
  *
- * What the clone changed since its base is merged with what the project is now (docs/design/merge.md).  A
- * conflict, or a path that the guard holds, is a result: nothing is changed then.  What lands does
- * so all of it or not at all (docs/design/apply.md), with a snapshot before and after and a receipt, by which it
- * can be undone.
+ * The clone's changes since its base are merged with the project as it is now
+ * (docs/design/merge.md). A conflict, or a path that the guard holds, is a result: nothing is
+ * changed then. A promotion lands completely or not at all (docs/design/apply.md), with a snapshot
+ * before and after and a receipt, by which it can be undone.
  */
 #pragma once
 

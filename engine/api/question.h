@@ -1,10 +1,11 @@
 /*
- * question.h - a question: what a run wants and no rule allows, while it waits for an answer.
+ * question.h - a question: something that a run wants and no rule allows, while it waits for an
+ * answer.
  *
- * A run that may ask (engine_run_options.ask_ms) puts a question for each connection and each system
- * call of a short list that would be refused (docs/reference/questions.md), and waits.  cowfsd keeps
- * the questions that are open; each ends with its answer, its time or its run.  Only a process of the
- * same user that cowfsd serves can answer, which no process in a run is.
+ * A run that may ask (engine_run_options.ask_ms) puts a question for each connection, and each
+ * system call of a short list, that would be refused (docs/reference/questions.md), and waits.
+ * cowfsd keeps the open questions; each ends with its answer, its time or its run. Only a process
+ * of the same user that cowfsd serves can answer, and no process in a run is one.
  */
 #pragma once
 

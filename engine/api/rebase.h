@@ -1,9 +1,10 @@
 /*
  * rebase.h - move a clone to the project's present state, with its own changes on top.
  *
- * What the clone changed since its base is merged onto the project as it is (docs/design/rebase.md).  A conflict
- * is a result: nothing is changed then.  The clone goes to the merged tree while programs use it; what it
- * was is kept as a snapshot first, and a rollback to that takes the rebase back, base included.
+ * The clone's changes since its base are merged onto the present project (docs/design/rebase.md). A
+ * conflict is a result: nothing is changed then. The clone gets the merged tree while programs use
+ * it. Its earlier state is kept as a snapshot first, and a rollback to that takes the rebase back,
+ * base included.
  */
 #pragma once
 

@@ -1,7 +1,7 @@
 /*
  * receipts.h - receipts: the records of promotions, rollbacks and undos of a project.
  *
- * Read from the store as it lies: no daemon is asked or started.
+ * They come from the stored state: no daemon is asked or started.
  */
 #pragma once
 

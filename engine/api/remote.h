@@ -1,12 +1,12 @@
 /*
  * remote.h - push snapshots to other machines, and fetch them from there.
  *
- * A remote is a place that others can reach: a directory, a registry.  It keeps snapshots under names
- * that move.  A push sends what the remote lacks and moves the name last, so a name never means
- * something incomplete.  A fetch checks every byte before the store takes it.
+ * A remote is a place that others can reach: a directory, a registry. It keeps snapshots under
+ * names that move. A push sends what the remote lacks and moves the name last, so a name never
+ * means something incomplete. A fetch checks every byte before the store takes it.
  *
- * Remotes are written down in the user's configuration (remotes.json), beside config.yaml: an address is
- * something a person knows, the same for all stores and projects, and no secret is in it.
+ * The user's configuration lists the remotes (remotes.json, beside config.yaml), the same for all
+ * stores and projects. It holds no secret.
  */
 #pragma once
 

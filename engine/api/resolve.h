@@ -1,9 +1,9 @@
 /*
  * resolve.h - conflicts of a clone with its project, settled path by path.
  *
- * What was decided is kept with the clone, and `promote` and `rebase` use it.  It holds for the
- * versions that were in conflict then: once one of them has changed it is stale, told as such and not
- * used.
+ * A resolution is kept with the clone, and `promote` and `rebase` use it. It holds for the three
+ * versions that were in conflict: once one of them has changed it is stale, reported as such and
+ * not used.
  */
 #pragma once
 

@@ -1,11 +1,11 @@
 /*
  * rollback.h - roll a clone or the project back to a snapshot.
  *
- * What is there is kept as a snapshot first, so going back loses nothing.  A clone goes back while it
- * is in use.  A project is a real directory: it is changed by the journaled way of docs/design/apply.md,
- * all of it or nothing, and what somebody edits meanwhile is a conflict, not a loss.  A state that a
- * clone made is none of the project's own: on its way there it passes the guard like a promotion, and
- * '.git' is left alone.
+ * The present state is kept as a snapshot first, so going back loses nothing. A clone goes back
+ * while it is in use. A project is a real directory: it changes by the journal of
+ * docs/design/apply.md, completely or not at all, and a concurrent edit is a conflict, not a loss.
+ * A state that a clone made is not one of the project's own: the guard judges it as in a promotion,
+ * and '.git' is left alone.
  */
 #pragma once
 

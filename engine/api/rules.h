@@ -1,15 +1,15 @@
 /*
- * rules.h - rules of the guard that people wrote themselves, beside those that are built in.
+ * rules.h - rules of the guard that people wrote themselves, besides the built-in ones.
  *
- * From the user's configuration (guard.yaml beside profiles/) and from the project's own
- * '.snap/guard.yaml', never from a clone's.  A list of maps:
+ * They come from the user's configuration (guard.yaml beside profiles/) and from the project's own
+ * '.snap/guard.yaml', never from a clone's. A list of maps:
  *
  *   - name: keys
  *     paths: ["secrets/", "*.pem"]     # as in .gitignore
  *     why: anyone who has them can act for us
  *     level: hold                      # or warn, or pass; hold if nothing is said
  *
- * Of rules that match a path the first counts, and these come before the built-in ones.
+ * The first rule that matches a path counts, and these come before the built-in ones.
  */
 #pragma once
 

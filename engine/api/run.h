@@ -1,11 +1,12 @@
 /*
- * run.h - commands in a sandbox on a clone: running one, and what is known of those that ran.
+ * run.h - commands in a sandbox on a clone: running one, and the records of those that ran.
  *
  * The command sees the clone at the project's own path and nothing else that it could change
- * (docs/design/run.md).  It is run by the process that asks, which must have one thread, or by one that
- * engine_run_start() makes for it; cowfsd only makes the clone ready and tells afterwards what changed.
- * Every run leaves a record and its output in the store's directory, until engine_runs_prune() finds it
- * too old: by that, any process of the same user waits for it, follows its output and cancels it.
+ * (docs/design/run.md). The calling process runs it, and must have one thread; or a process that
+ * engine_run_start() makes. cowfsd only prepares the clone and reports afterwards what changed.
+ * Every run leaves a record and its output in the store's directory, until engine_runs_prune()
+ * finds it too old. With these, any process of the same user can wait for the run, follow its
+ * output and cancel it.
  */
 #pragma once
 

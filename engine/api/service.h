@@ -1,7 +1,7 @@
 /*
- * service.h - cowfsd, for users who steer it by hand.
+ * service.h - cowfsd, for users who control it by hand.
  *
- * Nobody has to: a verb that needs it starts it, and it leaves by itself.
+ * Nobody has to: a verb that needs it starts it, and it ends by itself.
  */
 #pragma once
 

@@ -1,5 +1,6 @@
 /*
- * show.h - what is in a state: a snapshot, a clone now, the project now; its directories, its files.
+ * show.h - the content of a state (a snapshot, a clone now, the project now): directories and
+ * files.
  */
 #pragma once
 

@@ -1,9 +1,10 @@
 /*
- * since.h - what changed in a clone since a token was given: the question of a program that keeps
- * what it knows of all files, as git does (`core.fsmonitor`), and wants to look at few of them.
+ * since.h - what changed in a clone since a token was given.
  *
- * The answer costs what changed, not what is there.  It may name what did not change, but leaves out
- * nothing that did: every change that returned before the question was asked is in it.
+ * For programs that keep a list of all files, as git does (`core.fsmonitor`), and want to look at
+ * few of them. The cost depends on the changes, not on the size of the tree. The answer may name
+ * unchanged paths, but leaves out no change: every change that returned before the question is in
+ * it.
  */
 #pragma once
 

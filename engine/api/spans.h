@@ -1,10 +1,10 @@
 /*
  * spans.h - runs that have ended, sent as spans to a collector of OpenTelemetry.
  *
- * The records of runs are the queue, so no run ever waits for a collector, and what the queue can hold is
- * what the store keeps of runs (ENGINE_RUNS_KEPT).  A file for each endpoint says how far it is.  It moves
- * on only when the collector has taken a batch: one that is down gets everything later, and one that fails
- * after it took a batch may get that batch twice.
+ * The records of runs are the queue, so no run ever waits for a collector, and the queue is as long
+ * as the store keeps records (ENGINE_RUNS_KEPT). A file for each endpoint holds its position, which
+ * moves only when the collector has taken a batch. A collector that is down gets everything later;
+ * one that fails after it took a batch may get that batch twice.
  */
 #pragma once
 

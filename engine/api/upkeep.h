@@ -1,5 +1,5 @@
 /*
- * upkeep.h - how a store is doing, and keeping it in order.
+ * upkeep.h - the state of a store, and work that keeps it in order.
  */
 #pragma once
 

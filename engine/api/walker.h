@@ -1,8 +1,8 @@
 /*
  * walker.h - the process that reads the directories of a warm clone (warm-clone-i.h).
  *
- * The same program under another name.  It is no thread of cowfsd: one that waits for a mount of
- * its own process cannot be killed.
+ * The same program under another name. It cannot be a thread of cowfsd: one that waits for a mount
+ * of its own process cannot be killed.
  */
 #pragma once
 

@@ -1,13 +1,13 @@
 /*
  * watch.h - rules of trigger, action and decision, and the process that follows them.
  *
- * The rules are data: watch.yaml in the user's configuration, which the project's own '.snap/watch.yaml' can only
- * narrow (docs/reference/watch.md).  When a trigger comes, a firing is written to the store.  Its action runs in the
- * sandbox on a fresh clone; what the clone changed is then reported, kept, or shipped as far as the policy lets
- * "watch:RULE" go (pipeline.h).
+ * The rules are data: watch.yaml in the user's configuration, which the project's own
+ * '.snap/watch.yaml' can only narrow (docs/reference/watch.md). When a trigger comes, a firing is
+ * written to the store. Its action runs in the sandbox on a fresh clone. The clone's changes are
+ * then reported, kept, or shipped as far as the policy allows "watch:RULE" (pipeline.h).
  *
- * One process follows the rules of a store.  Whatever dies meanwhile, a firing is decided at most once: its intent is
- * written down before each step, and the next process completes it.
+ * One process follows the rules of a store. Whatever dies meanwhile, a firing is decided at most
+ * once: its intent is written down before each step, and the next process completes it.
  */
 #pragma once
 

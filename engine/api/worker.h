@@ -1,10 +1,10 @@
 /*
  * worker.h - commands that run on other machines.
  *
- * The caller pushes a state to a remote and posts a ticket to a queue, a NATS server with JetStream.  A
- * worker takes the ticket, fetches what its store lacks, runs the command in its own sandbox, by its own
- * profiles, pushes what came of it and posts a result.  A ticket has exactly one result, however many workers
- * died over it (docs/design/workers.md).
+ * The caller pushes a state to a remote and posts a ticket to a queue, a NATS server with
+ * JetStream. A worker takes the ticket, fetches what its store lacks, runs the command in its own
+ * sandbox, by its own profiles, pushes the resulting state and posts a result. A ticket has exactly
+ * one result, however many workers died over it (docs/design/workers.md).
  */
 #pragma once
 

@@ -1,5 +1,5 @@
 /*
- * ask-i.h - the command line asks cowfsd, starting it if need be.
+ * ask-i.h - requests from the command line to cowfsd, which starts if necessary.
  */
 #pragma once
 

@@ -1,7 +1,7 @@
 /*
- * ask-stage-i.h - the command's side of a run: two questions over one connection.
+ * ask-stage-i.h - the command's side of a run: two requests over one connection.
  *
- * What is staged lives as long as the connection (engine/act/stage-i.h).
+ * A staged clone lives as long as the connection (engine/act/stage-i.h).
  */
 #pragma once
 

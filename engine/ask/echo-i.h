@@ -1,9 +1,10 @@
 /*
- * echo-i.h - have the kernel tell programs that watch files what cowfsd changed in a clone.
+ * echo-i.h - make the kernel notify programs that watch files of changes that cowfsd made in a
+ * clone.
  *
- * The kernel only reports changes that are made through it.  So each changed name is removed and made
- * again through the mount.  cowfsd knows this process by then and only pretends to do it, so the
- * clone, times included, stays as it is.
+ * The kernel only reports changes that are made through it. So each changed name is removed and
+ * created again through the mount. cowfsd knows this process by then and only pretends to do it, so
+ * the clone, times included, stays as it is.
  */
 #pragma once
 

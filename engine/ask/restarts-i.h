@@ -1,9 +1,9 @@
 /*
  * restarts-i.h - how often a cowfsd that keeps dying is started again.
  *
- * There are two bounds.  Several deaths in a row soon after the start: something kills it each time.
- * Many deaths within an hour, however long each lived: it would otherwise go on for ever, and each
- * death may lose the last seconds of what was written to a clone.
+ * There are two bounds. Several deaths in a row soon after the start: something kills it each time.
+ * Many deaths within an hour, however long each lived: otherwise it would go on for ever, and each
+ * death may lose the last seconds of writes to a clone.
  */
 #pragma once
 

@@ -1,5 +1,5 @@
 /*
- * recovery-i.h - what a new cowfsd does about what its predecessor left.
+ * recovery-i.h - how a new cowfsd cleans up after its predecessor.
  */
 #pragma once
 

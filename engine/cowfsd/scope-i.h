@@ -1,7 +1,7 @@
 /*
  * scope-i.h - which projects an act concerns, and so whose lazy captures it waits for.
  *
- * No tree of one project names what was promised in another, so a capture of a whole machine holds up nobody
+ * No tree of one project names a promise of another, so a capture of a whole machine delays nobody
  * who works on something else.
  */
 #pragma once

@@ -1,9 +1,9 @@
 /*
  * serve-i.h - cowfsd's end of the control socket: connections, and the work in progress.
  *
- * Each connection has a thread that answers its questions one after the other, so long work holds up
- * nobody else.  If the client leaves, the work stops without a trace, unless it has already begun to
- * change what others see; then it goes on to its end.
+ * Each connection has a thread that answers its requests one after the other, so long work delays
+ * nobody else. If the client leaves, the work stops and leaves nothing, unless it has already begun
+ * to change what others see; then it runs to its end.
  */
 #pragma once
 

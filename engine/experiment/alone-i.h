@@ -1,5 +1,6 @@
 /*
- * alone-i.h - times are measured alone: one experiment of the store at a time, and what else was at work is said.
+ * alone-i.h - times are measured alone: one experiment of the store at a time, and other activity
+ * is reported.
  */
 #pragma once
 

@@ -1,8 +1,8 @@
 /*
- * bisect-i.h - what the files behind bisect.h share.
+ * bisect-i.h - shared by the files behind bisect.h.
  *
  *   line   which states lie between good and bad
- *   log    verdicts in a file, so that a search can go on
+ *   log    verdicts in a file, so that a search can continue
  */
 #pragma once
 

@@ -1,9 +1,9 @@
 /*
- * compare-i.h - what the files behind compare.h share.
+ * compare-i.h - shared by the files behind compare.h.
  *
  *   base   which states are compared, and since when
- *   rows   what each side changed, file by file
- *   warn   what a reader should look at first
+ *   rows   the changes of each side, file by file
+ *   warn   facts that a reader should look at first
  */
 #pragma once
 

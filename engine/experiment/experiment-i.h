@@ -1,6 +1,6 @@
 /*
- * experiment-i.h - what the files of engine/experiment/ share: the state of an experiment on disk, and the steps
- * of one that is being worked on.
+ * experiment-i.h - shared by the files of engine/experiment/: the state of an experiment on disk,
+ * and the steps of one in progress.
  */
 #pragma once
 

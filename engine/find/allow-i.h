@@ -1,5 +1,5 @@
 /*
- * allow-i.h - what is allowed to the runs of a clone, in the catalog.
+ * allow-i.h - the hosts that the runs of a clone may reach, in the catalog.
  */
 #pragma once
 

@@ -1,8 +1,8 @@
 /*
  * config-i.h - the user's own settings: config.yaml.
  *
- * Both sides read it: cowfsd obeys it, the command line shows it.  A file that is not there sets
- * nothing; docs/reference/configuration.md has its keys.
+ * Both sides read it: cowfsd obeys it, the command line shows it. A missing file sets nothing;
+ * docs/reference/configuration.md has its keys.
  */
 #pragma once
 

@@ -1,7 +1,7 @@
 /*
  * curve-i.h - samples of a run as text: a line each, "AT CPU MEMORY WRITTEN PROCESSES".
  *
- * While a run lives its samples are appended to runs/ID.use; at its end they go into its record.
+ * During a run its samples are appended to runs/ID.use; at its end they go into its record.
  */
 #pragma once
 

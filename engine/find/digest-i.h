@@ -1,5 +1,5 @@
 /*
- * digest-i.h - SHA-256 of what changes from one tree to another (docs/design/promote.md).
+ * digest-i.h - SHA-256 of the changes from one tree to another (docs/design/promote.md).
  */
 #pragma once
 

@@ -1,6 +1,6 @@
 /*
- * engine-i.h - what the files of engine/ share: the store behind the verbs, and how
- * projects, histories and states are found in it.
+ * engine-i.h - shared by the files of engine/: the store behind the verbs, and how to find
+ * projects, histories and states in it.
  */
 #pragma once
 

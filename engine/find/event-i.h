@@ -1,10 +1,10 @@
 /*
- * event-i.h - writing down what happened, for whoever reads engine_events().
+ * event-i.h - write events, for the readers of engine_events().
  *
- * Both processes write: cowfsd what it did, the command line what became of a run.  The log is a
- * directory of the store, events/, with files named by the number of their first event.  Its lock puts the
- * writers in order.  An act never fails for want of an event: what cannot be written is said in the
- * log of the process and has no number.
+ * Both processes write: cowfsd its acts, the command line the ends of runs. The log is a directory
+ * of the store, events/, with files named by the number of their first event. Its lock puts the
+ * writers in order. No act fails because an event cannot be written: such an event goes to the log
+ * of the process and has no number.
  */
 #pragma once
 

@@ -1,9 +1,9 @@
 /*
- * gitdir-i.h - the repository of a project whose `.git` is a file: of a worktree, of a submodule, or
- * of a repository with a separate git directory.
+ * gitdir-i.h - the repository of a project whose `.git` is a file: of a worktree, of a submodule,
+ * or of a repository with a separate git directory.
  *
- * Such a file names a directory outside of the project.  A clone gets a copy of that directory in
- * place of the file (gitdir-graft-i.h), else what is committed in the clone would reach the real
+ * Such a file names a directory outside of the project. A clone gets a copy of that directory in
+ * place of the file (gitdir-graft-i.h); otherwise commits in the clone would reach the real
  * repository.
  */
 #pragma once

@@ -1,8 +1,8 @@
 /*
- * growth-i.h - the file "growth" of a store: a line for each row, "TIME LOGICAL DISK USED GARBAGE", in which
- * GARBAGE is "-" where nobody looked.
+ * growth-i.h - the file "growth" of a store: a line for each row, "TIME LOGICAL DISK USED GARBAGE",
+ * in which GARBAGE is "-" where it was not counted.
  *
- * Nothing depends on it: what is no row is passed over, and it may be removed at any time.
+ * Nothing depends on it: malformed lines are skipped, and it may be removed at any time.
  */
 #pragma once
 

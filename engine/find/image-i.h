@@ -1,8 +1,9 @@
 /*
- * image-i.h - images in the catalog: a hidden project for each name, whose newest snapshot is the image.
+ * image-i.h - images in the catalog: a hidden project for each name, whose newest snapshot is the
+ * image.
  *
- * The project's path is STORE/images/NAME, where nothing ever is: whatever would read or write a project
- * finds no directory.  Only the last part counts, so a store may be moved.
+ * The project's path is STORE/images/NAME, where nothing ever is, so code that reads or writes a
+ * project finds no directory. Only the last part counts, so a store may be moved.
  */
 #pragma once
 

@@ -1,9 +1,9 @@
 /*
  * moved-i.h - projects whose directory is at another path now.
  *
- * A directory that was renamed keeps its inode number and the time at which it was made, and no two
- * directories of a file system ever have both alike.  A copy has neither; but the copy of a whole file
- * system has both, so which one it is counts too.
+ * A renamed directory keeps its inode number and the time at which it was made, and no two
+ * directories of a file system ever share both. A copy has neither. But the copy of a whole file
+ * system has both, so the identity of the file system counts too.
  */
 #pragma once
 

@@ -1,8 +1,8 @@
 /*
  * outer-i.h - a folder that is about to be a project, inside one that looks more like it.
  *
- * Without git nothing says where a project ends.  The folder in which the command was given is
- * taken; if one above it has a file that projects have at their top, the user may have meant that.
+ * Without git nothing says where a project ends. The command's working directory is taken; if one
+ * above it has a file that projects have at their top, the user may have meant that.
  */
 #pragma once
 

@@ -1,7 +1,7 @@
 /*
- * part-i.h - states that hold one directory of a project and nothing else (snapshot.part).
+ * part-i.h - states that hold only one directory of a project (snapshot.part).
  *
- * Such a state says nothing of what lies outside of that directory, so a comparison with a whole one
+ * Such a state says nothing about the rest of the project, so a comparison with a whole state
  * leaves the rest out.
  */
 #pragma once

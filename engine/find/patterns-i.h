@@ -1,5 +1,5 @@
 /*
- * patterns-i.h - which paths somebody names, by patterns as .gitignore has them.
+ * patterns-i.h - select paths by patterns as in .gitignore.
  */
 #pragma once
 

@@ -1,8 +1,8 @@
 /*
- * resolve-set-i.h - how conflicts of a clone were settled, as the store has it.
+ * resolve-set-i.h - stored resolutions of a clone's conflicts.
  *
  * A resolution counts for exactly the three versions that it was made for: once the base, the
- * project or the clone has another one there, it is stale and is not used.  On disk:
+ * project or the clone has another one there, it is stale and is not used. On disk:
  * docs/reference/format.md, "Resolutions".
  */
 #pragma once

@@ -1,10 +1,10 @@
 /*
- * run-record.h - what is kept of a run, in the store's directory: runs/ID.json, .log and .use.
+ * run-record.h - the files of a run, in the store's directory: runs/ID.json, .log and .use.
  *
- * The process that holds the run writes it; cowfsd has no part in it.  The record has a line from the
- * start and gets a second one at the end.  While it is locked, the run is alive or the user decides on
- * its clone.  A run without output has no log (run-log.c has its form).  What the run uses over time
- * lies in .use (curve-i.h) until it is part of the record.
+ * The process that holds the run writes them; cowfsd has no part in it. The record has a line from
+ * the start and gets a second one at the end. While it is locked, the run is alive or the user is
+ * deciding on its clone. A run without output has no log (run-log.c has its form). The samples of
+ * its resources are in .use (curve-i.h) until they are part of the record.
  */
 #pragma once
 

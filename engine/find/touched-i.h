@@ -2,13 +2,14 @@
  * touched-i.h - which paths may differ between a snapshot and the one before it.
  *
  * A file is followed through thousands of snapshots, and nearly all of them changed something else.
- * For each step from one root to the next a small Bloom filter holds the names that differ, so that
- * a walk need not read the trees of a step which did not touch its file.  The filter says "no" only
+ * For each step from one root to the next a small Bloom filter holds the names that differ, so a
+ * walk need not read the trees of a step that did not touch its file. The filter says "no" only
  * where that is certain.
  *
- * The filters of a project are in the file trails/PROJECT of the store.  They depend on the two roots
- * alone and can be had again, so the file may be removed at any time, and what does not check out
- * in it is ignored.  cowfsd adds the step of each snapshot that it takes, a reader what it had to find out.
+ * The filters of a project are in the file trails/PROJECT of the store. They depend on the two
+ * roots alone and can be computed again, so the file may be removed at any time, and invalid parts
+ * of it are ignored. cowfsd adds the step of each snapshot that it takes, a reader the steps that
+ * it computed.
  */
 #pragma once
 

@@ -1,5 +1,5 @@
 /*
- * upkeep-i.h - looking for damage in a store.
+ * upkeep-i.h - look for damage in a store.
  */
 #pragma once
 

@@ -1,9 +1,9 @@
 /*
- * habit-i.h - how many clones of a project are made at once, as the recent past has it.
+ * habit-i.h - how many clones of a project were made at once lately.
  *
- * Whoever made eight a minute ago, one after the other or with one command, is likely to make eight
- * again.  It counts clones that follow each other within a few seconds, and forgets after a while.
- * Pure: the caller says what time it is, and locks.
+ * A user who made eight a minute ago, one after the other or with one command, is likely to make
+ * eight again. It counts clones that follow each other within a few seconds, and forgets after a
+ * while. Pure: the caller passes the time, and locks.
  */
 #pragma once
 

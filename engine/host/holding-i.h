@@ -1,10 +1,10 @@
 /*
  * holding-i.h - promised files, held until they are read.
  *
- * Between a promise and the reading of its file, leases (snapshot/capture/lease.h) keep writers of the
- * file waiting, and descriptors keep what is unlinked or renamed readable.  A writer that comes has
- * the promise kept at once.  What cannot be held is promised all the same: then only its times tell
- * whether it is what was promised.
+ * Between a promise and the reading of its file, leases (snapshot/capture/lease.h) keep writers of
+ * the file waiting, and descriptors keep an unlinked or renamed file readable. When a writer comes,
+ * the promise is kept at once. A file that cannot be held is promised too: then only its times show
+ * whether it is still the promised one.
  */
 #pragma once
 

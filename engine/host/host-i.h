@@ -1,9 +1,8 @@
 /*
- * host-i.h - what cowfsd owns: a store, and the clones of it that are mounted.
+ * host-i.h - what cowfsd owns: a store, and its mounted clones.
  *
- * A clone is mounted from `clone` or `mount` until `umount` or `rm`.  Its directory in
- * CLONES_DIR is the mark of that: a daemon that stops or dies leaves it there, and
- * the next one mounts the clone again.
+ * A clone is mounted from `clone` or `mount` until `umount` or `rm`. Its directory in CLONES_DIR
+ * marks that: a daemon that stops or dies leaves it there, and the next one mounts the clone again.
  */
 #pragma once
 

@@ -1,8 +1,8 @@
 /*
  * keep-i.h - what cowfsd keeps for a client until its connection ends.
  *
- * A verb leaves here what must not go away while the client uses it.  A list
- * belongs to one connection, and so to one thread.
+ * A verb puts things here that must stay while the client uses them. A list belongs to one
+ * connection, and so to one thread.
  */
 #pragma once
 

@@ -1,14 +1,13 @@
 /*
- * moments-i.h - states of mounted clones that somebody is going to ask about: what changed since?
+ * moments-i.h - states of mounted clones that tokens name, to answer: what changed since?
  *
- * A token names one, and is good for as long as three things hold: the clone has been mounted all the
- * time, by this daemon; it was neither rolled back nor rebased; and the state is still kept here.  A
- * clone that goes back could show again what it showed at the time of a token, and whoever looked
- * in between knows something else by then; so such a token is worth nothing.  Nobody may conclude
- * from a token that is unknown here that nothing changed.
+ * A token is good as long as three things hold: this daemon has had the clone mounted all the time;
+ * the clone was neither rolled back nor rebased; and the state is still kept here. A clone that
+ * went back could show again the state of an old token, while the asker has seen a state in
+ * between; so such a token is worth nothing. An unknown token never means that nothing changed.
  *
- * A kept state is pinned in the store, so a gc leaves what was deleted since.  Therefore they are few,
- * the least recently used goes first, and none stays for long.
+ * A kept state is pinned in the store, so a gc keeps files that were deleted since. So there are
+ * few, the least recently used goes first, and none stays for long.
  */
 #pragma once
 

@@ -1,8 +1,8 @@
 /*
  * others-i.h - whether programs are at work in clones, apart from the walkers in warm ones.
  *
- * It goes by how many requests mounts are asked in a while.  Pure: the caller counts and says what time it
- * is, and locks.
+ * It goes by the number of requests to mounts over a while. Pure: the caller counts, passes the
+ * time, and locks.
  */
 #pragma once
 

@@ -1,13 +1,13 @@
 /*
  * promises-i.h - captures that promised bytes, and how cowfsd keeps the promises.
  *
- * A lazy capture (docs/design/lazy.md) leaves files unread: the snapshot and the clones made of it name
- * promises.  Here each is kept: when somebody needs the bytes, or by a thread in the background.
- * When none is open any more, the snapshot and the clones are settled, and are as if all
- * had been read at once.  What changed in the project before it was read is lost, by name.
+ * A lazy capture (docs/design/lazy.md) leaves files unread: the snapshot and the clones made of it
+ * name promises. Each is kept when somebody needs the bytes, or by a thread in the background. When
+ * none is open any more, the snapshot and the clones are settled, as if everything had been read at
+ * once. A file that the project changed before it was read is lost, and named.
  *
- * All but look-ups, reads and writes in clones wait for that where it concerns them (promises_enter()), so no
- * other code meets a promise that could still be kept.
+ * Every act that could meet a promise waits until those of its projects are settled
+ * (promises_enter()), except look-ups, reads and writes in clones.
  */
 #pragma once
 

@@ -1,5 +1,5 @@
 /*
- * promising-i.h - what the files of promises share: one capture, and the promises it made.
+ * promising-i.h - shared by the files of promises: one capture, and its promises.
  */
 #pragma once
 

@@ -1,8 +1,8 @@
 /*
  * questions-i.h - questions of runs that wait for an answer (engine/api/question.h).
  *
- * The thread of a run's connection waits here; the thread of whoever answers wakes it.  A question is
- * gone when its run has left, so an answer never reaches a run that is over.
+ * The thread of a run's connection waits here, until the thread of an answering client wakes it. A
+ * question is gone when its run has left, so an answer never reaches a run that is over.
  */
 #pragma once
 

@@ -2,9 +2,9 @@
  * recall-i.h - the signatures that the last survey used, so that the next need not read and verify
  * them again.
  *
- * They are found by the file that they came from, and count as long as nothing shows that it was
- * replaced or written.  Whoever takes them has them alone, and gives them back.  They are bounded and
- * belong to one project; without them the file is read as ever.
+ * They are found by their file, and count until it was replaced or written. A user takes them
+ * alone, and gives them back. They are bounded and belong to one project; without them the file is
+ * read.
  */
 #pragma once
 

@@ -1,5 +1,6 @@
 /*
- * self-process-i.h - starting this program under another name, for what no thread of cowfsd can do.
+ * self-process-i.h - start this program under another name, for work that no thread of cowfsd can
+ * do.
  */
 #pragma once
 

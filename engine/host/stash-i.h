@@ -1,10 +1,11 @@
 /*
  * stash-i.h - plain copies of large promised files whose writers are about to change them.
  *
- * To capture a large file takes many times as long as to copy it, and its writer waits in open(2)
- * meanwhile.  So it is copied to STORE/stash, the writer goes on, and the copy is captured in its turn.
- * A copy has its name only when it is complete, so it outlives this process.  It does not outlive the
- * machine: nobody waits until it is on the disk, so copies of an earlier boot are thrown away.
+ * Capturing a large file takes many times as long as copying it, and its writer waits in open(2)
+ * meanwhile. So cowfsd copies it to STORE/stash, the writer continues, and the copy is captured in
+ * its turn. A copy gets its name only when it is complete, so it outlives this process. It does not
+ * outlive the machine, because nobody waits until it is on the disk: copies of an earlier boot are
+ * discarded.
  */
 #pragma once
 

@@ -1,13 +1,14 @@
 /*
- * supply-i.h - what a lazy fetch has of its packs, and what is to come next.
+ * supply-i.h - which frames of its packs a lazy fetch has, and which come next.
  *
- * The packs of a snapshot lie in a directory of the store, each with as many of its frames as have come
- * (docs/design/remote.md, "Lazy clones").  A process of the command line brings frames; it asks here which
- * ones (supply_next()), since cowfsd uses no network.  Frames that somebody waits for come first, then the
- * rest in their order.  What a frame holds is compared with its SHA-256 each time it is read; one that is
- * wrong is brought again, and when it is wrong twice that is why the fetch cannot go on.
+ * The packs of a snapshot are in a directory of the store, each with the frames that have come
+ * (docs/design/remote.md, "Lazy clones"). A process of the command line fetches frames and asks
+ * here which ones (supply_next()), because cowfsd uses no network. Frames that a reader waits for
+ * come first, then the rest in order. The objects of a frame are compared with their SHA-256 each
+ * time they are read. A wrong frame is fetched again; if it is wrong twice, the fetch reports that
+ * as its failure.
  *
- * Thread-safe.  A caller may hold the lock of the promises; nothing here takes another one.
+ * Thread-safe. A caller may hold the lock of the promises; nothing here takes another one.
  */
 #pragma once
 

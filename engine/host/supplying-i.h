@@ -1,5 +1,5 @@
 /*
- * supplying-i.h - what the files of a supply share.
+ * supplying-i.h - shared by the files of a supply.
  */
 #pragma once
 

@@ -1,12 +1,12 @@
 /*
- * takers-i.h - programs that take the warm clones that somebody announced to need, one after the other.
+ * takers-i.h - programs that take announced warm clones, one after the other.
  *
- * Whoever takes one is about to use it, and a walk through another one beside that would slow it down.  So
- * while clones are being taken nobody walks, unless a taker waits for that.  It waits if warm clones were
- * asked for in so many words, or once a taker has looked at most names in a clone that was not warm: to have
- * a clone walked through and to look at it then is faster than to look at a cold one.
+ * A program that takes one is about to use it, and a walk through another would slow it down. So
+ * nobody walks while clones are being taken, unless a taker waits for that. A taker waits if warm
+ * clones were announced, or if an earlier taker has looked at most names in a cold clone: walking a
+ * clone and then looking at it is faster than looking at a cold one.
  *
- * Pure, like others-i.h: the caller counts and says what time it is, and locks.
+ * Pure, like others-i.h: the caller counts, passes the time, and locks.
  */
 #pragma once
 

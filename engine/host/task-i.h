@@ -1,9 +1,9 @@
 /*
- * task-i.h - one question that cowfsd answers, or one thing that it does of its own accord.
+ * task-i.h - one request that cowfsd answers, or one thing that it does by itself.
  *
- * A task has an engine, as the command line does, so everything in engine/find works for both; what
- * only cowfsd has is beside it.  An act takes a task, so the command line cannot call one, and a
- * verb of the command line cannot be handed a task.
+ * A task has an engine, as the command line does, so everything in engine/find works for both;
+ * state that only cowfsd has is beside it. An act takes a task, so the command line cannot call
+ * one, and a verb of the command line cannot be handed a task.
  */
 #pragma once
 

@@ -1,8 +1,8 @@
 /*
  * turns.h - one at a time for each name.
  *
- * Work on the same project or the same clone waits for its turn; all other work goes on.  Nobody
- * takes a second turn while holding one, so there is no deadlock.
+ * Work on the same project or the same clone waits for its turn; other work does not. Nobody takes
+ * a second turn while holding one, so there is no deadlock.
  */
 #pragma once
 

@@ -1,9 +1,9 @@
 /*
- * walkers-i.h - the walkers that run just now (walker-process-i.h): a bounded number at once, each in
- * another warm clone.
+ * walkers-i.h - the running walkers (walker-process-i.h): a bounded number at once, each in another
+ * warm clone.
  *
- * A thread for each waits for its end, so nobody else has to.  All functions are called with the
- * owner's lock held.  A walker is reaped under it, so one that is found here may be killed.
+ * A thread for each waits for its end, so nobody else has to. Call all functions with the owner's
+ * lock held. A walker is reaped under that lock, so one that is found here may be killed.
  */
 #pragma once
 

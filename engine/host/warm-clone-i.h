@@ -2,14 +2,14 @@
  * warm-clone-i.h - a clone that is warm before somebody asks for one.
  *
  * The kernel knows nothing of a fresh mount, so the first program that looks at all files there
- * takes some four times as long as the next.  Therefore cowfsd keeps one mount of what was cloned
- * last, attached nowhere and without a record in the store, and has another process read its
- * directories (walker.h).  Whoever clones the same root next gets it.  For who announces to need
- * several, as an experiment does, or made several at once of late, it keeps as many as memory allows,
- * for a shorter time.
+ * takes some four times as long as the next. So cowfsd makes one more mount of the state that was
+ * cloned last, without a record in the store, and has another process read its directories
+ * (walker.h). The next clone of the same root gets it. If a client announced to need several, as an
+ * experiment does, or lately made several at once, cowfsd keeps as many as memory allows, for a
+ * shorter time.
  *
- * It is made when cowfsd has little else to do, is given up after a while, and nobody waits
- * for it or fails because of it: where there is none, clones are made as ever.
+ * cowfsd makes it when it has little else to do, and drops it after a while. Nobody waits for it or
+ * fails because of it: where there is none, clones are made cold.
  */
 #pragma once
 

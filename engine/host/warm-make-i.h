@@ -1,9 +1,9 @@
 /*
- * warm-make-i.h - making one warm clone (warm-clone-i.h): a layer, and a mount that is attached
- * nowhere.  warm_clone_drop() closes it.
+ * warm-make-i.h - make one warm clone (warm-clone-i.h): a layer, and a mount that is attached
+ * nowhere. warm_clone_drop() closes it.
  *
- * An ordinary user can have no mount that is attached nowhere, only one that fusermount3 made, at a
- * place.  That place is then in the store's directory, and warm_clone_show() moves it (mover.h).
+ * An ordinary user's mount cannot be attached nowhere: fusermount3 mounts only at a directory. So
+ * it waits in the store's directory, and warm_clone_show() moves it (mover.h).
  */
 #pragma once
 

@@ -1,5 +1,5 @@
 /*
- * warm-spares-i.h - the warm clones that wait to be taken; what the files of warm-clone-i.h share.
+ * warm-spares-i.h - the warm clones that wait to be taken; shared by the files of warm-clone-i.h.
  */
 #pragma once
 

@@ -1,9 +1,10 @@
 /*
  * checkout-i.h - a branch as the target of a stage: "git:REPOSITORY#BRANCH".
  *
- * The tree of the branch is checked out in a directory of our own beside the store, which is a project like any
- * other: the change is merged there, checked and judged there, and lands there first.  Then it becomes a commit, and
- * the branch moves to that.  The repository's own index and work trees are never touched.
+ * The tree of the branch is checked out in a directory of our own beside the store, which is a
+ * project like any other: the change is merged, checked and judged there, and lands there first.
+ * Then it becomes a commit, and the branch moves to that. The repository's own index and work trees
+ * are never touched.
  */
 #pragma once
 

@@ -1,8 +1,8 @@
 /*
- * clock-i.h - how much time has passed, though somebody sets the clock or boots the machine.
+ * clock-i.h - elapsed time, even if somebody sets the clock or boots the machine.
  *
- * $SNAPCOW_CLOCK may name a file for tests that drive the time: nanoseconds since 1970, and perhaps milliseconds
- * since the boot and a name for that boot.  Without these two, both clocks run alike.
+ * $SNAPCOW_CLOCK may name a file for tests that drive the time: nanoseconds since 1970, and perhaps
+ * milliseconds since the boot and a name for that boot. Without these two, both clocks run alike.
  */
 #pragma once
 

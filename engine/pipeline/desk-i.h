@@ -1,8 +1,10 @@
 /*
- * desk-i.h - what the two ends of a desk say to each other: a line of JSON each, then the caller is done.
+ * desk-i.h - the messages between the two ends of a desk: a line of JSON each, then the caller is
+ * done.
  *
- * {"ask":"list"}, or {"ask":"look","change":ID,"patch":BOOL}, or {"ask":"approve" or "reject","change":ID,
- * "stage":NAME,"reason":TEXT or null,"digest":HEX or null}.  The answer is as on the control socket: {"answer":{...}} or {"error":{...}}.
+ * {"ask":"list"}, or {"ask":"look","change":ID,"patch":BOOL}, or {"ask":"approve" or
+ * "reject","change":ID, "stage":NAME,"reason":TEXT or null,"digest":HEX or null}. The answer is as
+ * on the control socket: {"answer":{...}} or {"error":{...}}.
  */
 #pragma once
 

@@ -1,5 +1,5 @@
 /*
- * pipeline-i.h - what the files of engine/pipeline/ share.
+ * pipeline-i.h - shared by the files of engine/pipeline/.
  */
 #pragma once
 

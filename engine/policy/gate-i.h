@@ -1,9 +1,9 @@
 /*
  * gate-i.h - a short condition on the facts of a change: `lines<=200`, `risk<=low`, `tests==pass`.
  *
- * One name, one operator (== != < <= > >=), one value; blanks around the operator are fine.  A name
- * stands for a number, for a word of a list that is ordered (risk) or for one that is not (kind,
- * tests), of which only == and != can be asked.
+ * One name, one operator (== != < <= > >=), one value; blanks around the operator are fine. A name
+ * stands for a number, for a word of an ordered list (risk), or for a word of an unordered one
+ * (kind, tests), which allows only == and !=.
  */
 #pragma once
 

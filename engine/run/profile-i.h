@@ -1,5 +1,5 @@
 /*
- * profile-i.h - how a profile is made: its text, what it extends, what it may not ask for.
+ * profile-i.h - how a profile is made: its text, the profile it extends, and its bounds.
  */
 #pragma once
 

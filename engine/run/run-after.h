@@ -1,5 +1,5 @@
 /*
- * run-after.h - what is done when a run has ended: its record, its event, and its span.
+ * run-after.h - the end of a run: its record, its event, and its span.
  */
 #pragma once
 

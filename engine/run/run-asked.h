@@ -1,5 +1,5 @@
 /*
- * run-asked.h - what the options of a run asked for, as its record keeps it, so that a replay grants no more.
+ * run-asked.h - the options of a run, as its record keeps them, so that a replay grants no more.
  */
 #pragma once
 

@@ -1,5 +1,5 @@
 /*
- * run-caller.h - what a run changes in the process that asked for it, and puts back.
+ * run-caller.h - what a run changes in the calling process, and restores.
  */
 #pragma once
 

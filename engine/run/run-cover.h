@@ -1,11 +1,11 @@
 /*
- * run-cover.h - what is hidden in granted folders in any case.
+ * run-cover.h - what is always hidden in granted folders.
  *
  * A folder of the host may hold stores, with the code of other projects, and sockets of programs
- * that do what they are asked: a key agent, a container engine, a cowfsd.  Granting the folder
- * read-only does not keep a run from connecting to these.  So we hide every socket that is open under
- * a name when the run starts, every store whose cowfsd is alive, and the usual place of stores.  A
- * socket that is granted by its own name is not hidden.
+ * that obey requests: a key agent, a container engine, a cowfsd. Granting the folder read-only does
+ * not keep a run from connecting to these. So we hide every socket that is open under a name when
+ * the run starts, every store whose cowfsd is alive, and the usual place of stores. A socket that
+ * is granted by its own name is not hidden.
  */
 #pragma once
 

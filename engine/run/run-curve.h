@@ -1,5 +1,5 @@
 /*
- * run-curve.h - keeps what a run uses while it lives.
+ * run-curve.h - records the resources that a run uses during its life.
  */
 #pragma once
 

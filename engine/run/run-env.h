@@ -1,6 +1,6 @@
 /*
- * run-env.h - the environment of a run: variables of the caller that are passed on, those that were
- * asked for, and secrets that nobody else may see.
+ * run-env.h - the environment of a run: variables passed on from the caller, variables of its
+ * options, and secrets that nobody else may see.
  */
 #pragma once
 

@@ -1,8 +1,8 @@
 /*
  * run-git.h - commits in a run get the name and address from the caller's git settings.
  *
- * A run's home is empty, so it has no git settings.  These two lines are passed on as the system's
- * settings, which everything else that git reads in the run overrides.
+ * A run's home is empty, so it has no git settings. These two settings are passed on as the
+ * system's, which every other setting in the run overrides.
  */
 #pragma once
 

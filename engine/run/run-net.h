@@ -1,8 +1,8 @@
 /*
  * run-net.h - the network of a run: none, the host's, or connections to a list of hosts.
  *
- * For a list there is a bridge in the run and a proxy in this process (docs/design/network.md); what the
- * proxy refuses is gathered.
+ * For a list there is a bridge in the run and a proxy in this process (docs/design/network.md);
+ * run-net collects what the proxy refuses.
  */
 #pragma once
 

@@ -1,5 +1,6 @@
 /*
- * run-perform.h - a run that another machine performs: its record, its log and its end are kept here, as of any.
+ * run-perform.h - a run on another machine: its record, its log and its end are kept here, as for
+ * any.
  */
 #pragma once
 

@@ -1,5 +1,5 @@
 /*
- * run-plan.h - what a run sees and may use, put together from what was asked for.
+ * run-plan.h - what a run sees and may use, put together from its options.
  *
  * It borrows the options and the stage, and owns the rest of what the spec points to.
  */

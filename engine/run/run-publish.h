@@ -1,8 +1,8 @@
 /*
  * run-publish.h - ports of a run that are reachable on the loopback of this machine.
  *
- * The publisher is in this process, its door in the run (docs/design/network.md).  They listen before the
- * clone is asked for, so that a port that is taken costs nothing.
+ * The publisher is in this process, its door in the run (docs/design/network.md). They listen
+ * before the clone is requested, so that a port already in use costs nothing.
  */
 #pragma once
 

@@ -1,13 +1,14 @@
 /*
- * run-questions.h - lets a person decide about what a run is refused (engine/api/question.h).
+ * run-questions.h - let a person decide about things that a run is refused (engine/api/question.h).
  *
- * Each thing is one question: a host with its port, a system call.  Whatever wants it meanwhile waits
- * for the same answer.  cowfsd keeps the question, and the answer comes from there or from a line on
- * the terminal.  Without an answer in time, without cowfsd and beyond the bounds below it is no.
+ * Each thing is one question: a host with its port, a system call. Other processes of the run that
+ * want the same wait for the same answer. cowfsd keeps the question, and the answer comes from
+ * there or from a line on the terminal. Without an answer in time, without cowfsd and beyond the
+ * bounds below, the answer is no.
  *
  * The run's own output reaches the same terminal, so it could look like a question, or like another
- * one.  Therefore none passes while a question stands there, what was typed before is dropped, and
- * "allow" needs the first digits of the question's id, which the run does not know.
+ * one. Therefore no output passes while a question stands there, earlier typed input is dropped,
+ * and "allow" needs the first digits of the question's id, which the run does not know.
  */
 #pragma once
 

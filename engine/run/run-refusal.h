@@ -1,7 +1,7 @@
 /*
  * run-refusal.h - collects what a run wanted and did not get, each thing once.
  *
- * The run chooses what it asks for, so every word is scrubbed of secrets, and the number of different
+ * The run chooses its requests, so every word is scrubbed of secrets, and the number of different
  * things is bounded.
  */
 #pragma once

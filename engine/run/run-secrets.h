@@ -1,9 +1,10 @@
 /*
  * run-secrets.h - files of a clone that usually hold secrets, for a run that nobody trusts.
  *
- * They are known by their names, in every directory but those of packages; a .pem counts if there is
- * a private key in it.  All of it is one state of the clone, read from the store.  A file that was
- * one in the state that the clone began with is found by its number, wherever a run moved it since.
+ * They are known by their names, in every directory but those of packages; a .pem counts if there
+ * is a private key in it. All of them come from one state of the clone, read from the store. A file
+ * that was a secret in the state that the clone began with is found by its number, wherever a run
+ * moved it since.
  */
 #pragma once
 

@@ -1,9 +1,10 @@
 /*
- * run-snapshot.h - snapshots that a command in a run asks for, of its own clone.
+ * run-snapshot.h - snapshots of its own clone that a command in a run asks for.
  *
  * The run asks by a system call that its filter passes on to us (SANDBOX_ASK_SNAPSHOT); we take the
- * snapshot as anybody would, and answer with its id.  Each is labelled run=ID.  As many as the profile
- * says are tried, so what they keep is at most that many times the growth that the clone may have.
+ * snapshot as for any caller, and answer with its id. Each is labelled run=ID. The profile limits
+ * the number of attempts, so the snapshots keep at most that many times the growth that the clone
+ * may have.
  *
  * The run's limits hold meanwhile: nothing here waits for cowfsd.
  */

@@ -1,6 +1,6 @@
 /*
- * run-terms.h - on what terms a command runs: what its profile says, and what the options say
- * instead of it or on top of it (docs/reference/profiles.md).
+ * run-terms.h - the terms on which a command runs: its profile, overridden or extended by its
+ * options (docs/reference/profiles.md).
  */
 #pragma once
 

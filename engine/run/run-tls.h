@@ -1,8 +1,8 @@
 /*
  * run-tls.h - hosts whose TLS the proxy of a run ends: --tls-inspect.
  *
- * The programs of the run believe the proxy by a certificate that is made for this run.  They find it
- * behind the roots of trust that this machine has, in one file, which variables name too.
+ * The programs of the run trust the proxy by a certificate that is made for this run. They find it
+ * after this machine's roots of trust, in one file, which variables name too.
  */
 #pragma once
 

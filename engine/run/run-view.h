@@ -1,5 +1,5 @@
 /*
- * run-view.h - what a run sees: the clone, the host's programs, what was granted and hidden.
+ * run-view.h - what a run sees: the clone, the host's programs, granted and hidden paths.
  */
 #pragma once
 

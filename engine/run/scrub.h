@@ -1,7 +1,7 @@
 /*
  * scrub.h - remove secrets from a stream, even if one is split over two writes.
  *
- * What could be the beginning of a secret is held back until it is clear whether it is one.
+ * Bytes that could begin a secret are held back until it is clear whether they do.
  */
 #pragma once
 

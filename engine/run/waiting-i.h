@@ -1,5 +1,5 @@
 /*
- * waiting-i.h - makes the clone that waits for a decision (run.h).
+ * waiting-i.h - make the clone that waits for a decision (run.h).
  */
 #pragma once
 

@@ -1,10 +1,11 @@
 /*
- * beside-i.h - what a push to a new name can build on: another name.
+ * beside-i.h - another name that a push to a new name can build on.
  *
- * That is what this store pushed to the same remote, or fetched from it, of the same project.  It may also be
- * in another repository of the same registry: repositories of one registry share blobs, and one takes over what
- * another has without moving a byte.  What this store has not seen itself it does not build on: a name may
- * be somebody else's, and its indexes may claim what its packs do not hold.
+ * It is the one that this store pushed to the same remote, or fetched from it, of the same project.
+ * It may be in another repository of the same registry: repositories of one registry share blobs,
+ * and one takes over blobs of another without moving a byte. A push builds on nothing that this
+ * store has not seen itself: a name may be somebody else's, and its indexes may claim objects that
+ * its packs do not hold.
  */
 #pragma once
 

@@ -1,5 +1,5 @@
 /*
- * fetching-i.h - a fetch that is under way, of all bytes or of names and attributes alone.
+ * fetching-i.h - a fetch in progress, of all bytes or of names and attributes only.
  */
 #pragma once
 

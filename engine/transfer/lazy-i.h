@@ -1,6 +1,6 @@
 /*
- * lazy-i.h - the directory of a lazy fetch: what its two processes share, the command that begins it and the
- * one that goes on (docs/design/remote.md).
+ * lazy-i.h - the directory of a lazy fetch, shared by its two processes: the command that begins it
+ * and the one that continues it (docs/design/remote.md).
  */
 #pragma once
 

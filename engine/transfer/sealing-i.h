@@ -1,5 +1,5 @@
 /*
- * sealing-i.h - encryption of what a push sends and a fetch brings: for whom, and with which key.
+ * sealing-i.h - encryption of pushes and decryption of fetches: the recipients, and the key.
  */
 #pragma once
 

@@ -1,10 +1,10 @@
 /*
  * sender-i.h - packs travel while the next ones are made.
  *
- * Each parcel goes over one of several connections, from threads of the sender's own.  A few wait at
- * most, so that a slow remote does not fill the disk.  The first parcel that fails ends all: its
- * sentence is what sender_add() and sender_finish() return.  Only after sender_finish() is everything
- * there; the caller names nothing before that.
+ * Each parcel goes over one of several connections, from threads of the sender's own. A few wait at
+ * most, so that a slow remote does not fill the disk. The first parcel that fails ends the
+ * transfer: sender_add() and sender_finish() return its error. Only after sender_finish() is
+ * everything there; the caller moves no name before that.
  */
 #pragma once
 

@@ -1,5 +1,5 @@
 /*
- * signers-i.h - whose signature a fetch asks for, from its options and from config.yaml.
+ * signers-i.h - whose signature a fetch requires, from its options and from config.yaml.
  */
 #pragma once
 

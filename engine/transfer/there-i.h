@@ -1,10 +1,11 @@
 /*
  * there-i.h - what a remote has already, so that a push does not send it again.
  *
- * The remote has what the packs hold that the name's present manifest lists.  The next manifest lists them too,
- * so every push adds some.  When too many are small, only the large packs of content stay, and what is still
- * needed of the others is packed anew.  All directories are packed anew then, too: a directory that the remote has
- * stands for everything below it, and some of that may be in a pack that goes.
+ * The remote has the objects in the packs that the name's present manifest lists. The next manifest
+ * lists them too, so every push adds some. When too many are small, only the large packs of content
+ * stay, and the needed objects of the others are packed again. All directories are packed again
+ * then, too: a directory on the remote stands for everything below it, and some of that may be in a
+ * pack that goes.
  */
 #pragma once
 

@@ -1,5 +1,5 @@
 /*
- * transfer-i.h - what push, fetch and the log of a remote share.
+ * transfer-i.h - shared by push, fetch and the log of a remote.
  */
 #pragma once
 

@@ -1,5 +1,5 @@
 /*
- * artifact-i.h - what the guard says to an artifact that is to be written into a project.
+ * artifact-i.h - the guard's verdict on an artifact that is to be written into a project.
  */
 #pragma once
 

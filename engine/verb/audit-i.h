@@ -1,6 +1,6 @@
 /*
- * audit-i.h - the parts of an audit: chains of lines (audit-log.c), what events say of runs
- * (audit-runs.c), what is said of changes and firings (audit-records.c), and who signed it (audit-signature.c).
+ * audit-i.h - the parts of an audit: chains of lines (audit-log.c), events about runs
+ * (audit-runs.c), changes and firings (audit-records.c), and signatures (audit-signature.c).
  */
 #pragma once
 

@@ -1,5 +1,6 @@
 /*
- * diff-distro.h - of two roots of a distribution: packages, users, groups, services, configuration.
+ * diff-distro.h - compare two roots of a distribution: packages, users, groups, services,
+ * configuration.
  */
 #pragma once
 

@@ -1,8 +1,8 @@
 /*
- * docket-i.h - things that a command works on for long, each with a state in the store that outlives it.
+ * docket-i.h - long tasks of commands, each with a state in the store that outlives the process.
  *
- * Each has a directory of its own below the kind's, with its state in one file, replaced as a whole.  A lock says
- * that a process works on it; it goes with the process, however that ends.
+ * Each has a directory of its own below the kind's, with its state in one file, replaced as a
+ * whole. A lock says that a process works on it; it goes with the process, however that ends.
  */
 #pragma once
 

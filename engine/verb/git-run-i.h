@@ -1,8 +1,8 @@
 /*
- * git-run-i.h - run git in a repository of the project so that it runs nothing else.
+ * git-run-i.h - run git in a repository of the project so that git runs nothing else.
  *
- * No hook, no maintenance, no prompt, no variable that leads it elsewhere.  The repository is named,
- * so git looks for no other.  Its output is only used in error messages.
+ * No hook, no maintenance, no prompt, no variable that leads it elsewhere. The repository is named,
+ * so git looks for no other. Its output is only used in error messages.
  */
 #pragma once
 

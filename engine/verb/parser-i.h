@@ -1,8 +1,8 @@
 /*
- * parser-i.h - a child that parses archives and hands over what is in them.
+ * parser-i.h - a child that parses archives and passes their content on.
  *
- * The bytes are anybody's, and the library that reads them is large.  So a process of its own does it,
- * with the archives, a pipe and nothing else (runner/confine.h), and what it writes is a stream
+ * The bytes are untrusted, and the library that reads them is large. So a process of its own reads
+ * them, with the archives, a pipe and nothing else (runner/confine.h), and writes a stream
  * (image/stream.h) that cowfsd checks record by record.
  */
 #pragma once

@@ -1,5 +1,5 @@
 /*
- * trace-i.h - a walk over the versions of one file, and what is said of each.
+ * trace-i.h - a walk over the versions of one file, and a report on each.
  */
 #pragma once
 

@@ -1,9 +1,10 @@
 /*
- * trail-i.h - the snapshots of a project and its clones as a graph, and one path followed through it.
+ * trail-i.h - the snapshots of a project and its clones as a graph, and one path followed through
+ * it.
  *
- * What a snapshot follows: its parent; of a promotion's result also the clone's last snapshot; of a
- * clone that was rebased its new base; after a rollback the snapshot that was gone back to.  Each is
- * older than what follows it, so no walk goes in circles.
+ * A snapshot follows its parent. A promotion's result also follows the clone's last snapshot, a
+ * rebased clone its new base, and a snapshot after a rollback the one that was gone back to. Each
+ * is older than the one that follows it, so no walk goes in circles.
  */
 #pragma once
 

@@ -1,5 +1,5 @@
 /*
- * action-i.h - a firing whose action this process does.
+ * action-i.h - a firing whose action this process carries out.
  */
 #pragma once
 

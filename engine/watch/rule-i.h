@@ -1,5 +1,5 @@
 /*
- * rule-i.h - reading rules: values, triggers, and where in a file something is wrong.
+ * rule-i.h - read rules: values, triggers, and the place of an error in a file.
  */
 #pragma once
 

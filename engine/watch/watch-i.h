@@ -1,5 +1,5 @@
 /*
- * watch-i.h - what the files of engine/watch/ share.
+ * watch-i.h - shared by the files of engine/watch/.
  */
 #pragma once
 

@@ -1,8 +1,8 @@
 /*
- * control-i.h - what the command line and cowfsd say to each other: lines of JSON.
+ * control-i.h - the messages between the command line and cowfsd: lines of JSON.
  *
- * docs/design/daemon.md has the protocol.  Both ends are here, so that a word of it is spelled
- * once; what a verb asks and answers is in the wire-*.c file of its noun (wire-i.h).
+ * docs/design/daemon.md has the protocol. Both ends are here, so that each word of it is spelled
+ * once; requests and answers of a verb are in the wire-*.c file of its noun (wire-i.h).
  */
 #pragma once
 

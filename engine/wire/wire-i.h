@@ -1,7 +1,7 @@
 /*
- * wire-i.h - the verbs that cowfsd does for others: their names, and what is asked and answered.
+ * wire-i.h - the verbs that cowfsd serves: their names, requests and answers.
  *
- * Each wire-NOUN.c has the tables of one noun (fields.h).  The command line asks in
+ * Each wire-NOUN.c has the tables of one noun (fields.h). The command line asks in
  * engine/ask/ask-NOUN.c, cowfsd serves in engine/cowfsd/serve-NOUN.c; both use the same table.
  */
 #pragma once

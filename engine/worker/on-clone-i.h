@@ -1,9 +1,10 @@
 /*
- * on-clone-i.h - a command on a clone of ours that some worker runs: what it left becomes the clone's content.
+ * on-clone-i.h - a command on a local clone that some worker runs; its result becomes the clone's
+ * content.
  *
- * The ticket's id follows from its content: a caller that asks again, after a kill -9, finds the same
- * ticket, or its result.  Only a result from which nothing can be taken (cancelled, failed,
- * refused, or not signed as it must be) is passed over, and the next turn is posted.
+ * The ticket's id follows from its content: a caller that asks again, after a kill -9, finds the
+ * same ticket, or its result. Only an unusable result (cancelled, failed, refused, or without a
+ * required signature) is skipped, and the next turn is posted.
  */
 #pragma once
 

@@ -1,5 +1,5 @@
 /*
- * on-i.h - what a ticket says, from what its caller asked for, and how states travel for it.
+ * on-i.h - make a ticket from the caller's options, and move states for it.
  */
 #pragma once
 

@@ -1,8 +1,9 @@
 /*
- * on-note.h - tickets that this store has sent and whose end it has not seen, so that each can be followed again.
+ * on-note.h - tickets that this store has sent and whose end it has not seen, so that each can be
+ * followed again.
  *
- * STORE/remote/tickets/ID: the state here that was sent, a newline, and the ticket's text.  A file goes when its
- * result is here, or after 8 days.
+ * STORE/remote/tickets/ID: the local state that was sent, a newline, and the ticket's text. A file
+ * goes when its result is here, or after 8 days.
  */
 #pragma once
 

@@ -1,9 +1,10 @@
 /*
- * on-trust.h - whose word the caller takes for what came of a ticket.
+ * on-trust.h - whose signature on a result the caller accepts.
  *
- * The queue, the tray or the far end of ssh only carry a result.  With a list of signers, one that says how a command
- * ended, or that it left something, counts if one of them signed it for this very ticket.  Results from which nothing
- * is taken (cancelled, refused, lost) need no signature: whoever carries tickets can drop them just as well.
+ * The queue, the tray or the far end of ssh only carry a result. With a list of signers, a result
+ * that says how a command ended, or that it left something, counts only if one of them signed it
+ * for this very ticket. Results that change nothing (cancelled, refused, lost) need no signature:
+ * anyone who carries tickets could drop them just as well.
  */
 #pragma once
 

@@ -1,5 +1,5 @@
 /*
- * perform.h - do what a ticket says, by the worker's own rules.
+ * perform.h - carry out a ticket, by the worker's own rules.
  */
 #pragma once
 

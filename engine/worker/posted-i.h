@@ -1,8 +1,8 @@
 /*
  * posted-i.h - a ticket that was posted, until it has a result.
  *
- * The way there (a queue, Slurm, ssh) is open between posted_begin() and posted_end(), and libnats has threads as long:
- * the caller neither forks nor asks cowfsd anything in between.
+ * The way there (a queue, Slurm, ssh) is open between posted_begin() and posted_end(), and libnats
+ * has threads as long: the caller neither forks nor asks cowfsd anything in between.
  */
 #pragma once
 

@@ -1,9 +1,9 @@
 /*
- * slot-i.h - processes that do tickets for a worker.
+ * slot-i.h - processes that carry out tickets for a worker.
  *
- * The worker has threads of libnats and must not fork, and the sandbox forks.  So a slot is a process that is
- * made before the queue is opened: it has one thread, and makes a child for each ticket.  All of them die with
- * the worker.
+ * The worker has threads of libnats and must not fork, and the sandbox forks. So a slot is a
+ * process that is made before the queue is opened: it has one thread, and makes a child for each
+ * ticket. All of them die with the worker.
  */
 #pragma once
 

@@ -1,5 +1,5 @@
 /*
- * status-i.h - how a worker says who it is.
+ * status-i.h - a worker's description of itself.
  */
 #pragma once
 

@@ -1,10 +1,10 @@
 /*
- * ticket.h - a command that some worker is to run, and what came of it.
+ * ticket.h - a command that some worker is to run, and its result.
  *
- * Both are one JSON object with all members in one order and nothing else: a text that is not exactly what
- * its content is written as is refused.  So one content has one text, and the SHA-256 of that text is the
- * ticket's id.  They come from strangers; all lengths and numbers are bounded.  Byte for byte:
- * docs/design/workers.md.
+ * Both are one JSON object with all members in one order and nothing else: a reader writes the
+ * content again and refuses a text that differs. So one content has one text, and the SHA-256 of
+ * that text is the ticket's id. Tickets come from strangers; all lengths and numbers are bounded.
+ * Byte for byte: docs/design/workers.md.
  */
 #pragma once
 

@@ -1,18 +1,19 @@
 /*
- * tray.h - tickets that this machine does without a queue: a directory with files named by the ticket's id.
+ * tray.h - tickets that this machine runs without a queue: a directory with files named by the
+ * ticket's id.
  *
- *   ID.lock       held (flock) by the process that does it; names that process and the attempt
- *   ID.out, .err  what the command wrote in that attempt
- *   ID.result     what came of it; made once, and never replaced
+ *   ID.lock       held (flock) by the process that runs it; names that process and the attempt
+ *   ID.out, .err  the command's output in that attempt
+ *   ID.result     its result; made once, and never replaced
  *
- * and in one that several machines see, besides:
+ * and in a tray that several machines share, besides:
  *
  *   ID.ticket     its text
- *   ID.host       the machine that does it, or did last
- *   ID.log        what went wrong before it could begin
+ *   ID.host       the machine that runs it, or ran it last
+ *   ID.log        errors before it could begin
  *
- * Whoever follows a ticket may come and go.  Files go 8 days after the result was made (in a queue it is 7), or
- * after the last attempt began if there is none.
+ * Callers that follow a ticket may come and go. Files go 8 days after the result was made (in a
+ * queue it is 7), or after the last attempt began if there is none.
  */
 #pragma once
 

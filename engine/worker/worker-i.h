@@ -1,7 +1,8 @@
 /*
  * worker-i.h - a worker: one thread that waits for the queue, for its slots and for signals.
  *
- * What it knows of a ticket is in the slot; what counts is in the streams, so it can be killed at any point.
+ * Its knowledge of a ticket is in the slot; everything that counts is in the streams, so it can be
+ * killed at any point.
  */
 #pragma once
 
