@@ -1,7 +1,7 @@
 /*
- * await.h - wait until somebody else has written to a file, or has closed it.
+ * await.h - wait until another process has written to a file, or has closed it.
  *
- * A process that dies closes its files too, so the caller notices any death.  Nothing is polled.
+ * A process that dies closes its files too, so the caller notices any death. Nothing is polled.
  */
 #pragma once
 

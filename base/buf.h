@@ -1,9 +1,8 @@
 /*
  * buf.h - a growing run of bytes.
  *
- * Growth is checked: a function that may grow returns 0 or -ENOMEM and then has
- * changed nothing.  Integers are appended little-endian, as every format of ours
- * wants them.
+ * Growth is checked: a function that may grow returns 0, or -ENOMEM with nothing changed. Integers
+ * are appended little-endian, as in every format of ours.
  */
 #pragma once
 

@@ -1,8 +1,8 @@
 /*
- * clock.h - what time it is.
+ * clock.h - two clocks.
  *
- * The monotonic clock measures how long something takes: it counts from some moment in the past, and
- * nobody sets it.  The wall clock counts from 1970, and may jump.
+ * The monotonic clock measures how long something takes: it counts from some moment in the past,
+ * and nobody sets it. The wall clock counts from 1970, and may jump.
  */
 #pragma once
 

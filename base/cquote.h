@@ -1,9 +1,9 @@
 /*
- * cquote.h - names as git writes them where a line has to hold them.
+ * cquote.h - names as git writes them in a line.
  *
- * A name of printable UTF-8 without quotes and backslashes stands as it is; any other between
- * double quotes, with the escapes of C and bytes as three octal digits.  Git reads both, and so
- * does a person.
+ * A name of printable UTF-8 without quotes and backslashes stays as it is. Any other is put between
+ * double quotes, with the escapes of C and bytes as three octal digits. Git reads both, and so does
+ * a person.
  */
 #pragma once
 

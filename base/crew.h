@@ -1,12 +1,12 @@
 /*
  * crew.h - many things done by several threads.
  *
- * crew_each() calls `fn` once for each number below `n`, from as many threads as are asked for, the
- * caller's among them, and returns when every call has.  They take the numbers in
- * ascending order, each the next that nobody has; which of them takes which is not to be relied on.
+ * crew_each() calls `fn` once for each number below `n`, from as many threads as the caller asks
+ * for, its own included, and returns when every call has. Each thread takes the lowest number that
+ * nobody has taken; which thread takes which number is undefined.
  *
- * The first call that fails is what crew_each() returns, with its sentence; numbers that nobody has
- * taken by then are left.  A thread that cannot be started is no failure: the others do its work.
+ * If a call fails, crew_each() returns the first failure with its sentence; numbers not taken by
+ * then are left out. A thread that cannot be started is no failure: the others do its work.
  *
  * Threads start with the priority of the caller's.
  */

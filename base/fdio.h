@@ -1,7 +1,7 @@
 /*
  * fdio.h - read and write whole amounts, and replace a file in one step.
  *
- * Short transfers and EINTR are handled here, so nobody else loops over read().
+ * These functions handle short transfers and EINTR, so no other code loops over read().
  */
 #pragma once
 

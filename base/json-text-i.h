@@ -1,5 +1,5 @@
 /*
- * json-text.h - private to base: text of JSON, read alike by every release of json-c.
+ * json-text-i.h - private to base: text of JSON, read alike by every release of json-c.
  */
 #pragma once
 

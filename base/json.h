@@ -1,13 +1,12 @@
 /*
  * json.h - build one JSON value and print it on one line; read one that somebody else built.
  *
- * A thin face of json-c.  A struct json_doc owns the whole; a struct json is a place
- * in it, borrowed, passed by value.  Memory that ran out is remembered in the
- * document and reported by json_print(), so building needs no checks.  Reading needs
- * none either: the first thing that is not as asked for is remembered with its sentence, and
- * json_end() reports it.
+ * A thin face of json-c. A struct json_doc owns the whole; a struct json is a place in it,
+ * borrowed, passed by value. If memory runs out, the document remembers that and json_print()
+ * reports it, so building needs no checks. Reading needs none either: the document remembers the
+ * first mismatch with its sentence, and json_end() reports it.
  *
- * JSON is UTF-8 and bytes of ours need not be.  What a string holds is one of:
+ * JSON is UTF-8, and our bytes need not be. A string holds one of:
  *
  *   name  file names and paths, reversible: printable UTF-8 as it is; backslash,
  *         control characters and bytes that are no UTF-8 as \xNN, two lower-case hex

@@ -1,8 +1,8 @@
 /*
- * lacks-darwin.h - what the C library of macOS lacks and the others have.
+ * lacks-darwin.h - functions that the C library of macOS lacks and others have.
  *
- * The build includes it before every file there, so that none has to know; sys-darwin.c
- * has the functions.
+ * The build includes it before every file there, so that no file has to know; sys-darwin.c has the
+ * functions.
  */
 #pragma once
 

@@ -1,7 +1,7 @@
 /*
  * library.h - a shared library that is loaded when it is first needed, and stays.
  *
- * Linked, it would cost every command the time to load it and all that it needs.
+ * Linked, it and its dependencies would slow the start of every command.
  */
 #pragma once
 

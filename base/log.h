@@ -1,11 +1,11 @@
 /*
- * log.h - what a person running the program should hear, on stderr only.
+ * log.h - messages for the person who runs the program, on stderr only.
  *
- * error: we failed.  warn: we went on, and say so ("..., continuing").
- * info: a person would want to know.  debug: anything; off by default.
+ * error: we failed. warn: we went on, and say so ("..., continuing"). info: a person would want to
+ * know. debug: anything; off by default.
  *
- * A line reaches stderr in one write, so lines of several threads never mix.
- * Control bytes in it are shown as \xNN: a file name cannot drive the terminal.
+ * A line reaches stderr in one write, so lines of several threads never mix. Control bytes in it
+ * are shown as \xNN: a file name cannot drive the terminal.
  */
 #pragma once
 

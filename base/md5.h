@@ -1,7 +1,7 @@
 /*
  * md5.h - MD5 of a whole text, for the sums that dpkg keeps of configuration files.
  *
- * Good for agreeing with dpkg and for nothing else: two contents with one MD5 are made in seconds.
+ * Use it to agree with dpkg and for nothing else: two contents with one MD5 can be made in seconds.
  */
 #pragma once
 

@@ -1,7 +1,7 @@
 /*
  * sha1.h - SHA-1 in pieces, for the names that git gives to contents.
  *
- * Good for agreeing with git and for nothing else: two contents with one SHA-1 can be made.
+ * Use it to agree with git and for nothing else: two contents with one SHA-1 can be made.
  */
 #pragma once
 

@@ -1,5 +1,5 @@
 /*
- * sha256-many-i.h - private to base and its tests: the ways of this processor, one by one.
+ * sha256-many-i.h - private to base and its tests: the methods of this processor, one by one.
  */
 #pragma once
 

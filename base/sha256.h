@@ -1,5 +1,5 @@
 /*
- * sha256.h - SHA-256, for digests that others rely on: no two contents with one are known.
+ * sha256.h - SHA-256, for digests that others rely on: no collisions are known.
  */
 #pragma once
 

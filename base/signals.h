@@ -1,7 +1,8 @@
 /*
- * signals.h - signals that ask a long act to end: while they are caught, each makes a descriptor readable.
+ * signals.h - catch signals that ask a long act to end: each makes a descriptor readable.
  *
- * One that was ignored when the process began, as nohup does, stays ignored.  One struct at a time.
+ * A signal that was ignored when the process began, as after nohup, stays ignored. One struct at a
+ * time.
  */
 #pragma once
 

@@ -1,8 +1,8 @@
 /*
  * size.h - sizes and durations as people write them.
  *
- * Parsing is strict: no sign, blank, fraction or trailing text, and nothing that
- * does not fit.  -EINVAL if the text is none, -ERANGE if its value is too large.
+ * Parsing is strict: no sign, blank, fraction or trailing text, and nothing that does not fit.
+ * -EINVAL if the text is malformed, -ERANGE if its value is too large.
  */
 #pragma once
 

@@ -1,7 +1,7 @@
 /*
  * strlist.h - a list of strings that owns them.
  *
- * It begins as { 0 }.  Once something was added the list ends with NULL, as execve() wants it.
+ * It begins as { 0 }. After the first addition the list ends with NULL, as execve() wants it.
  */
 #pragma once
 

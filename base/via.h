@@ -1,8 +1,9 @@
 /*
- * via.h - what works for the user: a server or an agent that starts commands says so in the environment.
+ * via.h - which program works for the user: a server or agent that starts commands says so in the
+ * environment.
  *
- * "agent:NAME" or "ui"; a person who types says nothing.  It is for people who look later, and proves
- * nothing: whoever may start a command may say anything.
+ * "agent:NAME" or "ui"; a typing person sets nothing. It is for people who look later, and proves
+ * nothing: any program that may start a command may set it.
  */
 #pragma once
 

@@ -1,9 +1,9 @@
 /*
- * visible.h - text that somebody else wrote, made safe to look at on a terminal.
+ * visible.h - untrusted text, made safe to look at on a terminal.
  *
- * Printable UTF-8, tabs and newlines pass.  Everything that a terminal would obey or that nobody
- * could see is shown in the way of less(1): control bytes as ^[ and ^M, bytes that are no UTF-8 as
- * <9B>, control, direction-changing and zero-width characters as <U+202E>.
+ * Printable UTF-8, tabs and newlines pass. Everything that a terminal would obey or that nobody
+ * could see is shown as in less(1): control bytes as ^[ and ^M, bytes that are no UTF-8 as <9B>,
+ * control, direction-changing and zero-width characters as <U+202E>.
  *
  * A stream may be cut anywhere: the beginning of a character is held until the rest comes.
  */

@@ -1,9 +1,9 @@
 /*
- * yaml.h - read a YAML document that a person wrote, and say where in it each thing stands.
+ * yaml.h - read a YAML document that a person wrote, with the place of each value.
  *
- * A thin face of libfyaml.  The document owns everything, a struct yaml is a place in it,
- * passed by value.  Plain YAML only: aliases, anchors and tags are refused, and so are a second
- * document and a key given twice.  Every scalar is text; what it means is the reader's affair.
+ * A thin face of libfyaml. The document owns everything, a struct yaml is a place in it, passed by
+ * value. Plain YAML only: aliases, anchors and tags are refused, and so are a second document and a
+ * key given twice. Every scalar is text; the caller interprets it.
  */
 #pragma once
 

@@ -1,5 +1,5 @@
 /*
- * acts.h - a command whose first word says what it does: `watch start`, `image rm`.
+ * acts.h - a command whose first word names an act: `watch start`, `image rm`.
  */
 #pragma once
 

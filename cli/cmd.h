@@ -1,10 +1,10 @@
 /*
- * cmd.h - what a command of the command line is.
+ * cmd.h - a command of the command line.
  *
- * Each cmd/NAME.c defines one `const struct command`; parsing, help and the list of
- * commands read nothing else.  A command prints its result to inv->out, as JSON if
- * inv->json says so, and then returns 0 or an exit code above it; or prints nothing
- * and returns a negative errno with a sentence, which main() reports (fail.h).
+ * Each cmd/NAME.c defines one `const struct command`; parsing, help and the list of commands read
+ * nothing else. A command prints its result to inv->out, as JSON if inv->json says so, and then
+ * returns 0 or an exit code above it; or prints nothing and returns a negative errno with a
+ * sentence, which main() reports (fail.h).
  */
 #pragma once
 

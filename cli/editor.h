@@ -1,5 +1,5 @@
 /*
- * editor.h - a text in the editor of whoever sits at the terminal.
+ * editor.h - a text in the editor of the person at the terminal.
  */
 #pragma once
 

@@ -1,5 +1,5 @@
 /*
- * fail.h - what a failure is to the caller: an exit code, a name, a sentence, hints.
+ * fail.h - a failure as the caller sees it: an exit code, a name, a sentence, hints.
  */
 #pragma once
 

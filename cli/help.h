@@ -1,5 +1,5 @@
 /*
- * help.h - what can be typed, told from the tables that the parser reads.
+ * help.h - the help texts, generated from the tables that the parser reads.
  */
 #pragma once
 

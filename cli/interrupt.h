@@ -1,5 +1,5 @@
 /*
- * interrupt.h - signals as a descriptor, so that they are heard whatever we do when they come.
+ * interrupt.h - signals as a descriptor, so that they are noticed whatever the program is doing.
  */
 #pragma once
 

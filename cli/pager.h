@@ -1,9 +1,9 @@
 /*
  * pager.h - long output a screen at a time, where a person reads it.
  *
- * What is printed to standard output between pager_begin() and pager_end() goes through
- * $SNAP_PAGER, else $PAGER, else `less -FRX`, but only if that is a terminal.  An empty one, or
- * `cat`, means none.  Leaving the pager early is no failure.
+ * Output to standard output between pager_begin() and pager_end() goes through $SNAP_PAGER, else
+ * $PAGER, else `less -FRX`, but only if it is a terminal. An empty one, or `cat`, means none.
+ * Leaving the pager early is no failure.
  */
 #pragma once
 

@@ -1,8 +1,9 @@
 /*
- * progress.h - how far a long act is, for a person who waits or reads a log.
+ * progress.h - progress of a long act, for a person who waits or reads a log.
  *
- * On a terminal one line, which is there after a second, redraws itself a few times a second, and
- * is gone when the act is done.  Elsewhere a plain line every few seconds, none of a short act.
+ * On a terminal one line appears after a second, redraws itself a few times a second, and
+ * disappears when the act is done. Elsewhere a plain line every few seconds, and none for a short
+ * act.
  */
 #pragma once
 

@@ -1,9 +1,9 @@
 /*
- * screen.h - content that somebody else wrote, printed to standard output.
+ * screen.h - untrusted content, printed to standard output.
  *
  * On a terminal, and through a pager to one, content is shown and not obeyed (base/visible.h): a
- * file under review cannot hide a line of itself, move the cursor or speak to the terminal.  Into
- * files and pipes it goes byte for byte.  Colours of our own are printed beside it, not through it.
+ * file under review cannot hide a line of itself, move the cursor or speak to the terminal. Into
+ * files and pipes it goes byte for byte. Our own colours are printed beside it, not through it.
  */
 #pragma once
 

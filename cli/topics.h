@@ -1,5 +1,5 @@
 /*
- * topics.h - what help says that is about no single command.
+ * topics.h - help topics that belong to no single command.
  */
 #pragma once
 

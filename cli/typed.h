@@ -1,8 +1,8 @@
 /*
  * typed.h - paths as a person types them: also in the form in which they are printed.
  *
- * A name with bytes that cannot be printed is shown with \xNN (base/json.h), and that is what somebody
- * copies.  Such a word stands for the name it shows as well as for itself.
+ * A name with bytes that cannot be printed is shown with \xNN (base/json.h), and people copy that
+ * form. Such a word stands for the name it shows as well as for itself.
  */
 #pragma once
 

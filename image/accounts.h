@@ -1,7 +1,8 @@
 /*
- * accounts.h - the users and groups of a root, from etc/passwd and etc/group, and how two of them differ.
+ * accounts.h - the users and groups of a root, from etc/passwd and etc/group, and how two of them
+ * differ.
  *
- * The text is untrusted: bounded, and whatever is no line of an account is passed over.
+ * The text is untrusted: bounded, and malformed lines are skipped.
  */
 #pragma once
 

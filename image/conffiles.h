@@ -1,7 +1,8 @@
 /*
- * conffiles.h - the configuration files that dpkg's database knows, each with the MD5 it was shipped with.
+ * conffiles.h - the configuration files that dpkg's database knows, each with the MD5 it was
+ * shipped with.
  *
- * The text is untrusted: bounded, and whatever is no such line is passed over.
+ * The text is untrusted: bounded, and malformed lines are skipped.
  */
 #pragma once
 

@@ -1,9 +1,9 @@
 /*
- * distro.h - what two roots of a distribution differ in, in the words of whoever administers one.
+ * distro.h - how two roots of a distribution differ, in the words of its administrator.
  *
- * A changed path belongs to a package that came, went or changed its version; or it is configuration; or a
- * program derives it from other files; or it is state of a service; or somebody put it there.  The tables
- * of what is derived, what is state and what is a service are data, in distro-table.c.
+ * A changed path belongs to a package that was added, removed or changed its version; or it is
+ * configuration; or a program derives it from other files; or it is state of a service; or somebody
+ * put it there. The tables of derived files, state and services are data, in distro-table.c.
  */
 #pragma once
 

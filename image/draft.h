@@ -1,16 +1,17 @@
 /*
- * draft.h - a whole file tree in memory, from the entries of one or more archives, and then in a store.
+ * draft.h - a whole file tree in memory, from the entries of one or more archives, and then in a
+ * store.
  *
- * Nothing is ever made on a disk: a path is looked up in this tree alone, where a symlink is an entry and
- * leads nowhere.  So no archive can reach outside, owners and devices need no privilege, and a name
- * that leads through a symlink is refused.
+ * Nothing is ever made on a disk: a path is looked up in this tree alone, where a symlink is an
+ * entry and leads nowhere. So no archive can reach outside, owners and devices need no privilege,
+ * and a name that leads through a symlink is refused.
  *
- *   - The last entry of a name wins.  A directory that comes again keeps what is in it.
+ *   - The last entry of a name wins. A repeated directory keeps its content.
  *   - Directories that no entry names get mode 0755, owner 0 and the time 0.
- *   - Whiteouts take away what lower layers have, wherever they stand in their own layer.
+ *   - Whiteouts remove names of lower layers, wherever they stand in their own layer.
  *   - The same entries give the same root, in whatever order they come.
  *
- * On failure a draft is to be thrown away.
+ * After a failure, free the draft.
  */
 #pragma once
 

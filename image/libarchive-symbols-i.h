@@ -1,5 +1,6 @@
 /*
- * libarchive-symbols-i.h - what is used of libarchive, once for the struct and once for what fills it.
+ * libarchive-symbols-i.h - the functions of libarchive that we use: listed once, for the struct and
+ * for the code that fills it.
  */
 LIBARCHIVE_SYMBOL(error_string)
 LIBARCHIVE_SYMBOL(read_new)

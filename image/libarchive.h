@@ -1,8 +1,8 @@
 /*
  * libarchive.h - libarchive, loaded when an archive is first read or written.
  *
- * It is not linked: with it come libxml2, ICU, nettle and six compressors, which every command would
- * pay for at its start, and which cowfsd must not have in its address space at all.
+ * It is not linked: it brings libxml2, ICU, nettle and six compressors, which would slow the start
+ * of every command, and which cowfsd must not have in its address space at all.
  */
 #pragma once
 

@@ -1,8 +1,8 @@
 /*
- * packages.h - what dpkg's database in a tree says is installed, and how two of them differ.
+ * packages.h - the installed packages in dpkg's database of a tree, and how two of them differ.
  *
  * Reads var/lib/dpkg/status and the files in var/lib/dpkg/status.d, which images without dpkg have.
- * The text is untrusted: bounded, and whatever is no paragraph of a package is passed over.
+ * The text is untrusted: bounded, and malformed paragraphs are skipped.
  */
 #pragma once
 

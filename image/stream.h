@@ -1,11 +1,11 @@
 /*
- * stream.h - what an archive holds, as plain records.
+ * stream.h - the content of an archive as plain records.
  *
  * The process that parses an archive is confined and writes these records to a pipe; cowfsd reads
- * them.  So cowfsd decodes a format of seven records instead of tar, pax and three compressions.
- * The reader trusts nothing: each record is bounded, and a stream without STREAM_END is no stream.
+ * them. So cowfsd decodes a format of seven records instead of tar, pax and three compressions. The
+ * reader trusts nothing: each record is bounded, and a stream without STREAM_END is no stream.
  *
- * A record is a byte for its kind, its length in four bytes, little-endian, and its content.  A text
+ * A record is a byte for its kind, its length in four bytes, little-endian, and its content. A text
  * is a length in four bytes and that many bytes.
  */
 #pragma once

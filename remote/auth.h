@@ -1,10 +1,10 @@
 /*
  * auth.h - the authorization that a registry wants, found out as docker does.
  *
- * Nothing is sent until the registry refuses a request.  Its challenge says how it wants to be asked:
- * Basic, with the user's name and password, or Bearer, with a token that another server gives for them, or
- * for nothing where everybody may read.  Credentials come from credential.h.  What was found is kept in
- * memory, for all connections of this process to the same repository, and nowhere else.
+ * No credentials are sent until the registry refuses a request. Its challenge names the method:
+ * Basic, with the user's name and password, or Bearer, with a token that another server gives for
+ * them, or without them where everybody may read. Credentials come from credential.h. The result is
+ * kept in memory only, for all connections of this process to the same repository.
  *
  * A token server is asked over https, or over http only if the registry itself is.
  */

@@ -1,5 +1,5 @@
 /*
- * challenge.h - what a registry says about credentials in WWW-Authenticate (RFC 9110, section 11).
+ * challenge.h - the demand for credentials in a registry's WWW-Authenticate (RFC 9110, section 11).
  */
 #pragma once
 

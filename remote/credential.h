@@ -1,9 +1,9 @@
 /*
- * credential.h - what the user has to log in with, kept where docker keeps it.
+ * credential.h - the user's credentials, kept where docker keeps them.
  *
  * $DOCKER_CONFIG/config.json, by default ~/.docker/config.json: a program of `credHelpers` or
- * `credsStore`, else an entry of `auths`.  The program is docker-credential-NAME from PATH, started
- * without a shell; the secret comes through a pipe and stands in no argument and no sentence.
+ * `credsStore`, else an entry of `auths`. The program is docker-credential-NAME from PATH, started
+ * without a shell; the secret comes through a pipe and is in no argument and no error message.
  */
 #pragma once
 

@@ -1,7 +1,7 @@
 /*
- * curl.h - libcurl, loaded when something is to travel.
+ * curl.h - libcurl, loaded before the first transfer.
  *
- * It brings some thirty libraries, which every command would pay for at its start if it were linked.
+ * It brings some thirty libraries; linked, they would slow the start of every command.
  */
 #pragma once
 

@@ -1,8 +1,9 @@
 /*
- * depot-serve.h - a depot in a directory of this machine, for a client at the other end of two pipes.
+ * depot-serve.h - a depot in a directory of this machine, for a client at the other end of two
+ * pipes.
  *
- * What `snapcow serve` does at the far end of an ssh connection.  The client may do to the directory
- * that it names what this process may; ssh has decided who that is.
+ * `snapcow serve` runs it at the far end of an ssh connection. The client may do to the directory
+ * that it names whatever this process may; ssh has identified the client.
  */
 #pragma once
 

@@ -1,5 +1,5 @@
 /*
- * http-depot.h - what depots that are reached by HTTP have in common.
+ * http-depot.h - shared by depots that are reached by HTTP.
  */
 #pragma once
 

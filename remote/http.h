@@ -1,19 +1,19 @@
 /*
  * http.h - requests over HTTP, with limits, that survive a network which fails now and then.
  *
- * A struct http keeps a connection and says what holds for every request: certificates, rate, times.
- * It belongs to one thread at a time; connections that work beside each other are several of them.
+ * A struct http keeps a connection and the settings for every request: certificates, rate, times.
+ * It belongs to one thread at a time; parallel connections need several.
  *
- *   - A lost connection, 429 and 5xx are tried again, each time after a longer pause or after the one
- *     that the server asks for.  A download goes on where it broke off.
- *   - A redirect is followed to the same scheme or to https, HTTP_REDIRECTS_MAX times at most, and only
- *     for requests without a body.
+ *   - A lost connection, 429 and 5xx are tried again, each time after a longer pause or after the
+ *     one that the server asks for. A download continues where it broke off.
+ *   - A redirect is followed to the same scheme or to https, HTTP_REDIRECTS_MAX times at most, and
+ *     only for requests without a body.
  *   - The authorization and a signature go to the host of the request's URL and to no other.
- *   - Nothing that can be a secret stands in a sentence: neither authorization nor what follows a '?'.
- *   - What an answer may hold is bounded.
+ *   - Error messages hold no secrets: neither authorization nor the part of a URL after '?'.
+ *   - The size of an answer is bounded.
  *
- * Proxies are those of the environment, as libcurl reads it.  Certificates come from SSL_CERT_FILE, or
- * are those of the system.
+ * Proxies are those of the environment, as libcurl reads it. Certificates come from SSL_CERT_FILE,
+ * or from the system.
  */
 #pragma once
 

@@ -1,9 +1,9 @@
 /*
  * keygen.h - SSH signatures of short texts, made and checked by ssh-keygen -Y.
  *
- * Keys, agents, hardware keys and lists of allowed signers are those that people have for git.  Each kind of text
- * has a namespace, so that a list can say what a key is good for; and its first line says what it is, so that no
- * signature of one kind passes for another.
+ * Keys, agents, hardware keys and lists of allowed signers are those that people have for git. Each
+ * kind of text has a namespace, so that a list can limit a key to one kind; and its first line
+ * names the kind, so that no signature of one passes for another.
  */
 #pragma once
 

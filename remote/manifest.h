@@ -1,8 +1,8 @@
 /*
- * manifest.h - what a name in a depot means: a snapshot, and the packs that hold it.
+ * manifest.h - the meaning of a name in a depot: a snapshot, and the packs that hold it.
  *
- * An OCI image manifest.  Its config is the snapshot, its layers are packs, each followed by its index.
- * Both come from strangers: sizes and numbers are bounded, and digests are all that is trusted.
+ * An OCI image manifest. Its config is the snapshot, its layers are packs, each followed by its
+ * index. Both come from strangers: sizes and numbers are bounded, and only digests are trusted.
  * Byte for byte: docs/design/remote.md.
  */
 #pragma once

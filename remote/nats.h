@@ -1,8 +1,9 @@
 /*
  * nats.h - libnats, loaded when a queue is used.
  *
- * Only functions that every 3.x has, and no struct of it: JetStream is spoken by its own JSON requests
- * (queue.h), so any release of the library serves a program that was built with another.
+ * It uses only functions that every 3.x has, and no struct of the library: JetStream's own JSON
+ * requests do the rest (queue.h), so any release of the library serves a program that was built
+ * with another.
  */
 #pragma once
 

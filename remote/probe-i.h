@@ -1,5 +1,5 @@
 /*
- * probe-i.h - private to the back ends: how a probe tells what it found.
+ * probe-i.h - private to the back ends: how a probe reports its findings.
  */
 #pragma once
 

@@ -1,7 +1,7 @@
 /*
- * program.h - run another program: what it reads, and what it says.
+ * program.h - run another program with an input, and take its output.
  *
- * For the command line only: cowfsd starts nothing.  The program has the caller's environment and,
+ * For the command line only: cowfsd starts nothing. The program has the caller's environment and,
  * where it asks the user something, the caller's terminal.
  */
 #pragma once

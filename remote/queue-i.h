@@ -1,5 +1,5 @@
 /*
- * queue-i.h - what the files of a queue share.
+ * queue-i.h - shared by the files of a queue.
  */
 #pragma once
 

@@ -1,18 +1,18 @@
 /*
  * queue.h - tickets, results and output that travel through a NATS server with JetStream.
  *
- * A queue is a server and a name ("nats://host:4222/NAME", by default "default").  The server keeps three
- * streams for all queues; subjects and retention are in docs/design/workers.md.  What counts is in a
- * stream.  What arrives by itself (queue_next()) only says that something may be there: it may be lost,
- * and the caller looks again after a while.
+ * A queue is a server and a name ("nats://host:4222/NAME", by default "default"). The server keeps
+ * three streams for all queues; subjects and retention are in docs/design/workers.md. Streams hold
+ * everything that counts. A message that arrives by itself (queue_next()) only says that something
+ * may be there: it may be lost, and the caller looks again after a while.
  *
- * libnats has threads of its own from queue_open() until queue_close(): a process that holds a queue must
- * not fork, and asks cowfsd nothing.
+ * libnats has threads of its own from queue_open() until queue_close(): a process that holds a
+ * queue must not fork, and asks cowfsd nothing.
  *
- * Codes: -EAGAIN with a sentence says that the server cannot be reached now, and the same call may succeed
- * later; the connection is made again by itself.  -ENOENT: it has lost the stream that this goes to
- * (queue_serve() makes it again), or the ticket that is acknowledged.  -ENOTSUP: no libnats, or a server without JetStream.
- * -EACCES: it wants other credentials.
+ * Codes: -EAGAIN with a sentence says that the server cannot be reached now, and the same call may
+ * succeed later; the library reconnects by itself. -ENOENT: the server has lost the stream
+ * (queue_serve() makes it again), or the ticket that is acknowledged. -ENOTSUP: no libnats, or a
+ * server without JetStream. -EACCES: it wants other credentials.
  */
 #pragma once
 

@@ -1,5 +1,5 @@
 /*
- * reference.h - "HOST[:PORT]/REPOSITORY[:TAG|@sha256:...]", as people name what is in a registry.
+ * reference.h - "HOST[:PORT]/REPOSITORY[:TAG|@sha256:...]", the name of something in a registry.
  */
 #pragma once
 

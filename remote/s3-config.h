@@ -1,10 +1,12 @@
 /*
- * s3-config.h - where an S3 store answers and the keys for it, from where AWS' own tools take them.
+ * s3-config.h - the address of an S3 store and the keys for it, from the same places as AWS' own
+ * tools.
  *
  * AWS_ENDPOINT_URL_S3 or AWS_ENDPOINT_URL, AWS_REGION or AWS_DEFAULT_REGION, AWS_ACCESS_KEY_ID,
- * AWS_SECRET_ACCESS_KEY and AWS_SESSION_TOKEN; what they leave open stands in a profile (AWS_PROFILE, by
- * default "default") of ~/.aws/credentials (AWS_SHARED_CREDENTIALS_FILE) and ~/.aws/config
- * (AWS_CONFIG_FILE).  Keys are taken together from one place, never half from one and half from another.
+ * AWS_SECRET_ACCESS_KEY and AWS_SESSION_TOKEN; then, for values that these leave open, a profile
+ * (AWS_PROFILE, by default "default") of ~/.aws/credentials (AWS_SHARED_CREDENTIALS_FILE) and
+ * ~/.aws/config (AWS_CONFIG_FILE). Both keys come from one place, never half from one and half from
+ * another.
  */
 #pragma once
 

@@ -1,9 +1,9 @@
 /*
  * seal.h - blobs that only some people can read: encrypted and decrypted by the program age.
  *
- * age (age-encryption.org/v1) has the whole of the cryptography: recipients are its own keys or SSH
- * keys, a blob that was changed, cut short, put together anew or made for somebody else is refused.
- * What leaks all the same: docs/design/remote.md, "Encryption".
+ * age (age-encryption.org/v1) does all of the cryptography: recipients are its own keys or SSH
+ * keys, and it refuses a blob that was changed, cut short, reordered or made for somebody else.
+ * docs/design/remote.md, "Encryption", says what still leaks.
  */
 #pragma once
 

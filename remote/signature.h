@@ -1,12 +1,12 @@
 /*
- * signature.h - who vouches for what a name means: SSH signatures (keygen.h) of manifests.
+ * signature.h - SSH signatures (keygen.h) of manifests.
  *
- * Signed is a short text that names the repository, the name in it, the snapshot and every pack.  So a
- * signature fits one manifest under one name: a registry that moves it under another name, or changes
- * anything in the manifest, is found out.  What it cannot tell is an older manifest of the same name
+ * The signed text is short and names the repository, the name in it, the snapshot and every pack.
+ * So a signature fits one manifest under one name: it reveals a registry that moves the manifest
+ * under another name, or changes anything in it. It cannot tell an older manifest of the same name
  * from the newest: see "Signatures" in docs/design/remote.md.
  *
- * It lies in the manifest's annotations and travels with it, through skopeo too.
+ * It is in the manifest's annotations and travels with it, through skopeo too.
  */
 #pragma once
 

@@ -1,8 +1,9 @@
 /*
  * slurm.h - jobs of a Slurm cluster, by its own commands: sbatch, squeue and scancel.
  *
- * A job is known by its name, which no other job of this user has: whoever was killed before sbatch had said the
- * number finds the job all the same.  The user's SBATCH_ variables and the cluster's rules count, as ever.
+ * A job is known by its name, which no other job of this user has: a caller that was killed before
+ * sbatch had reported the number finds the job by name. The user's SBATCH_ variables and the
+ * cluster's rules apply.
  */
 #pragma once
 

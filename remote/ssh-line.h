@@ -1,7 +1,7 @@
 /*
  * ssh-line.h - messages (stream.h) with a `snapcow` that ssh has started on another machine.
  *
- * Whatever fails on the way ends the line; the next ssh_line_open() makes another.
+ * Any failure on the way ends the line; the next ssh_line_open() makes another.
  */
 #pragma once
 

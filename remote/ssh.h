@@ -1,9 +1,9 @@
 /*
  * ssh.h - a program on another machine, through ssh.
  *
- * The ssh of this machine does it, with the user's own keys, agent, known hosts and configuration; what it
- * asks a person it asks on the terminal.  SNAPCOW_SSH names another program, with options, in words that
- * blanks separate.
+ * It runs this machine's ssh, with the user's own keys, agent, known hosts and configuration, which
+ * asks its questions on the terminal. SNAPCOW_SSH names another program, with options, in words
+ * that blanks separate.
  */
 #pragma once
 

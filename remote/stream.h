@@ -1,14 +1,15 @@
 /*
  * stream.h - a depot on another machine, as messages over two pipes.
  *
- * The client asks, the server answers; there is one question at a time.  A message is
+ * The client asks, the server answers; there is one question at a time. A message is
  *
  *   u32  length of what follows the length, 1 to STREAM_MAX
  *   u8   type (enum stream_type)
- *   ...  what the type has, integers little-endian, texts as a u32 length and bytes without a NUL
+ *   ...  the content, integers little-endian, texts as a u32 length and bytes without a NUL
  *
- * The server speaks first: the eight bytes of STREAM_MAGIC.  So a shell that prints a greeting, or a program
- * that is another, is noticed before anything is sent.  docs/design/remote.md has each message.
+ * The server speaks first: the eight bytes of STREAM_MAGIC. So the client notices a shell that
+ * prints a greeting, or another program, before it sends anything. docs/design/remote.md has each
+ * message.
  */
 #pragma once
 

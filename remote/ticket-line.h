@@ -1,9 +1,9 @@
 /*
  * ticket-line.h - a ticket, its output and its result as messages between two machines.
  *
- * One question, any number of pieces of output, and then the result or a failure.  A client that comes back with the
- * same ticket says what it has, and hears the rest; the ticket's text is what counts, so it never runs twice.
- * docs/design/remote.md has each message.
+ * One question, any number of pieces of output, and then the result or a failure. A client that
+ * comes back with the same ticket says how much it has, and gets the rest; the ticket's text
+ * identifies it, so it never runs twice. docs/design/remote.md has each message.
  */
 #pragma once
 

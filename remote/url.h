@@ -1,5 +1,5 @@
 /*
- * url.h - what we must know of a URL to decide who may be sent what.
+ * url.h - the parts of a URL that decide which server may get which data.
  *
  * Strict: http or https, a host, perhaps a port, no user, and no byte below '!' or above '~'.
  */

@@ -1,8 +1,8 @@
 /*
  * agents.h - the programs that can use `snap mcp`, and where each keeps its list of servers.
  *
- * Nothing of a client's file is lost: only our entry changes (jsonc.h, toml.h), what was there is kept
- * beside it, and a file that cannot be understood is not touched.
+ * Nothing of a client's file is lost: only our entry changes (jsonc.h, toml.h), the earlier file is
+ * kept beside it, and a file that cannot be parsed is not touched.
  */
 #pragma once
 

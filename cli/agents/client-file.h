@@ -1,8 +1,8 @@
 /*
  * client-file.h - a file of a client's own, below the home directory, changed with care.
  *
- * What was there is kept beside it, under its name and CLIENT_BACKUP; what a link leads to is changed,
- * not the link.
+ * The earlier file is kept beside it, under its name and CLIENT_BACKUP. If the file is a link, its
+ * target is changed, not the link.
  */
 #pragma once
 

@@ -1,5 +1,5 @@
 /*
- * guide.h - what an agent without MCP should know of snap, as a section for AGENTS.md.
+ * guide.h - a section for AGENTS.md that tells an agent without MCP how to use snap.
  */
 #pragma once
 

@@ -1,8 +1,8 @@
 /*
- * hook.h - what a client's hook tells of a step of its agent, and the snapshot taken for it.
+ * hook.h - a client's hook for a step of its agent, and the snapshot taken for it.
  *
  * A client runs `snapcow agents hook CLIENT` when somebody gives the agent a prompt, and before and
- * after each command and edit.  The snapshot has labels: `client`, `session`, `turn` (prompts are
+ * after each command and edit. The snapshot has labels: `client`, `session`, `turn` (prompts are
  * counted), `step` (prompt, before, after), `tool`, `call`.
  */
 #pragma once

@@ -1,5 +1,5 @@
 /*
- * jsonc-i.h - private to jsonc: reading a text member by member, and where each stands.
+ * jsonc-i.h - private to jsonc: reads a text member by member, with the place of each.
  */
 #pragma once
 

@@ -1,8 +1,8 @@
 /*
  * jsonc.h - change one member in the text of a JSON file that people edit too.
  *
- * Such files have comments, commas behind the last member and an order that somebody likes.  What is
- * not changed stays as it is, byte for byte.
+ * Such files have comments, commas after the last member and an order that somebody chose.
+ * Everything else stays as it is, byte for byte.
  */
 #pragma once
 

@@ -1,5 +1,5 @@
 /*
- * run-args.h - what can be said of a run on the command line, by `run` and by `try`.
+ * run-args.h - the options of a run on the command line, for `run` and `try`.
  */
 #pragma once
 

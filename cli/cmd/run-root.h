@@ -1,5 +1,5 @@
 /*
- * run-root.h - what a run has as its root, if it has one of its own.
+ * run-root.h - the root of a run that has one of its own.
  */
 #pragma once
 

@@ -1,5 +1,5 @@
 /*
- * service.h - the daemon, told to programs.
+ * service.h - the daemon, shown to programs.
  */
 #pragma once
 

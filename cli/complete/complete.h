@@ -1,10 +1,10 @@
 /*
  * complete.h - scripts by which shells complete our command lines.
  *
- * They are made of the tables that the parser reads: names of commands and options, choices, and
- * what a word stands for by the name that help gives it.  Names of clones, states and the like are
- * asked for when they are wanted: `completion clones`, `states [CLONE]`, `promotions`, `runs`,
- * `profiles` or `experiments`, one a line, a tab and words about it behind each.
+ * They are generated from the tables that the parser reads: names of commands and options, choices,
+ * and the kind of a word by the name that help gives it. A script asks for names of clones, states
+ * and the like when it needs them: `completion clones`, `states [CLONE]`, `promotions`, `runs`,
+ * `profiles` or `experiments`, one in a line, followed by a tab and a description.
  */
 #pragma once
 

@@ -1,8 +1,9 @@
 /*
- * child.h - a process of a server that answers one request: what it prints, says beside and ends with.
+ * child.h - a process of a server that answers one request: its output, its errors and its exit
+ * code.
  *
- * A server has one thread and forks.  The child does what a command line does, so that requests are
- * answered beside each other, and none can harm the next.
+ * A server has one thread and forks. The child does what a command line does, so that requests are
+ * answered in parallel, and none can harm the next.
  */
 #pragma once
 

@@ -1,8 +1,8 @@
 /*
  * door.h - which requests a server on HTTP lets in.
  *
- * Judges what a request says about itself before anything of its body is read.  A web page in the
- * user's browser can reach a server on this machine, under any name that its author's DNS gives the
+ * It judges the headers of a request before anything of its body is read. A web page in the user's
+ * browser can reach a server on this machine, under any name that its author's DNS gives the
  * address; such a request bears the page's name in `Host` or `Origin`.
  */
 #pragma once

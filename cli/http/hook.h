@@ -1,7 +1,7 @@
 /*
- * hook.h - a small server that is called by HTTP: POST /hook/NAME with the token.
+ * hook.h - a small server for calls by HTTP: POST /hook/NAME with the token.
  *
- * One thread, which answers one call after another; what a call does must not take long.  A request is
+ * One thread answers one call after another; the work of a call must not take long. A request is
  * judged by its headers (door.h) before anything of its body is read.
  */
 #pragma once

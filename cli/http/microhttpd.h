@@ -1,8 +1,8 @@
 /*
- * microhttpd.h - libmicrohttpd, loaded when somebody wants HTTP.
+ * microhttpd.h - libmicrohttpd, loaded when HTTP is needed.
  *
- * It brings a library for TLS with all that one needs, which every command would pay for at its
- * start if it were linked.
+ * It brings a library for TLS with its dependencies; linked, they would slow the start of every
+ * command.
  */
 #pragma once
 

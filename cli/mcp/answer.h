@@ -1,5 +1,5 @@
 /*
- * answer.h - what a session answers: lists, results of calls, failures.
+ * answer.h - the answers of a session: lists, results of calls, failures.
  */
 #pragma once
 

@@ -1,8 +1,8 @@
 /*
  * app.h - pages that a client can show beside the answer of a tool (MCP Apps).
  *
- * A tool names its page by an address; the client reads the page there, shows it in a frame of its
- * own, and gives it what the tool answered.
+ * A tool names its page by an address. The client reads the page there, shows it in a frame of its
+ * own, and passes it the tool's answer.
  */
 #pragma once
 

@@ -1,8 +1,8 @@
 /*
- * http-i.h - what the files of the HTTP transport share.
+ * http-i.h - shared by the files of the HTTP transport.
  *
- * One thread.  libmicrohttpd takes the requests apart; the loop in http.c waits for it, for the
- * calls of all clients, and for connections to be closed whose request is not answered yet.
+ * One thread. libmicrohttpd parses the requests; the loop in http.c waits for it, for the calls of
+ * all clients, and for connections that close before their request is answered.
  */
 #pragma once
 

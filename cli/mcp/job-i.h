@@ -1,5 +1,5 @@
 /*
- * job-i.h - what the two kinds of jobs share: runs and experiments.
+ * job-i.h - shared by the two kinds of jobs: runs and experiments.
  */
 #pragma once
 

@@ -1,8 +1,8 @@
 /*
- * job.h - a run or an experiment that an agent starts: it goes on when the call that started it has to end.
+ * job.h - a run or an experiment that an agent starts and that may outlast its call.
  *
- * Clients give up on a call after a minute.  A run is therefore started detached, waited for as long
- * as the call may take, and then told by its id and the end of its output so far.
+ * Clients give up on a call after a minute. So a run is started detached, and the call waits for it
+ * as long as it may. Then the answer has the run's id and the end of its output so far.
  */
 #pragma once
 

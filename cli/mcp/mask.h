@@ -1,8 +1,8 @@
 /*
- * mask.h - text that an agent wrote, without what looks like a secret.
+ * mask.h - an agent's text, with anything that looks like a secret removed.
  *
- * A guess for records and listings, no wall: values behind names such as `token` and `password`, and
- * words with the beginnings that known services give their keys, become `***`.
+ * A guess for records and listings, no wall: values after names such as `token` and `password`, and
+ * words that begin like the keys of known services, become `***`.
  */
 #pragma once
 

@@ -1,10 +1,10 @@
 /*
- * mcp.h - the Model Context Protocol: what agents speak to `snap mcp`.
+ * mcp.h - the Model Context Protocol, which agents speak to `snap mcp`.
  *
- * Two eras of the protocol are served at once, chosen by how a client opens: revision 2026-07-28,
- * in which every request carries its version and capabilities, and the handshake of 2024-11-05 to
- * 2025-11-25.  Each call runs in a process of its own, so that calls run beside each other, one
- * that is cancelled ends like a command whose terminal went away, and none can harm the next.
+ * Two eras of the protocol are served at once, chosen by the client's first message: revision
+ * 2026-07-28, in which every request carries its version and capabilities, and the handshake of
+ * 2024-11-05 to 2025-11-25. Each call runs in a process of its own. So calls run in parallel, a
+ * cancelled one ends like a command whose terminal went away, and none can harm the next.
  */
 #pragma once
 

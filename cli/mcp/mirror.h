@@ -1,8 +1,8 @@
 /*
- * mirror.h - headers of an HTTP request that repeat what its body says.
+ * mirror.h - headers of an HTTP request that repeat its body.
  *
- * Revision 2026-07-28 has a client repeat the version, the method and the name in headers, for
- * whoever stands in between; a server must refuse a request whose headers say something else.
+ * In revision 2026-07-28 a client repeats the version, the method and the name in headers, for
+ * proxies in between; a server must refuse a request whose headers differ from its body.
  */
 #pragma once
 

@@ -1,7 +1,7 @@
 /*
- * progress.h - tells a client that asked for it how long its call has been at work.
+ * progress.h - reports to a client that asked for it how long its call has been at work.
  *
- * Many clients give up on a call that says nothing for a minute.
+ * Many clients give up on a call that is silent for a minute.
  */
 #pragma once
 

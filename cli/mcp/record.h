@@ -1,5 +1,5 @@
 /*
- * record.h - what is written down of a call: who made it, of what, with which arguments, what came of it.
+ * record.h - the record of a call: the caller, the tool, the arguments, the result.
  */
 #pragma once
 

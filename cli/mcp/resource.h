@@ -1,5 +1,6 @@
 /*
- * resource.h - what an agent can look at by an address: snap://clones, snap://clone/NAME/diff, ...
+ * resource.h - things that an agent can read by an address: snap://clones, snap://clone/NAME/diff,
+ * ...
  *
  * An address stands for the call of a tool that only reads, with arguments from the address.
  */

@@ -1,8 +1,8 @@
 /*
- * session.h - one client: its messages, the calls it waits for, what it is sent.
+ * session.h - one client: its messages, its pending calls, and the messages to it.
  *
- * Knows no transport.  Messages go in one at a time.  Whatever a message leads to is written, each
- * thing one line, to the buffer that the session had as `out` when the message came.
+ * It knows no transport. Messages go in one at a time. All output that a message causes goes to the
+ * buffer that was the session's `out` when the message came, one line for each message.
  */
 #pragma once
 

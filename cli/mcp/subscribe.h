@@ -1,8 +1,9 @@
 /*
- * subscribe.h - clients that want to know when what stands at an address has changed.
+ * subscribe.h - clients that subscribe to changes at an address.
  *
- * The older era asks for single addresses (resources/subscribe), the newer one listens on a stream of its
- * own (subscriptions/listen).  What happens in the store (watch.h) says which addresses are concerned.
+ * The older era asks for single addresses (resources/subscribe), the newer one listens on a stream
+ * of its own (subscriptions/listen). Events of the store (watch.h) say which addresses are
+ * concerned.
  */
 #pragma once
 

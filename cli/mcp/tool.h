@@ -1,9 +1,9 @@
 /*
- * tool.h - what an agent can call: each tool is a command of the command line with a schema.
+ * tool.h - the tools that an agent can call: each is a command of the command line with a schema.
  *
- * One table (tools.c) holds name, description, parameters and annotations of every tool.  The
- * schema a client sees and the command line a call becomes are both made from it, so neither can
- * drift from the other.  What a tool answers is what the command prints with --json.
+ * One table (tools.c) holds name, description, parameters and annotations of every tool. The schema
+ * for clients and the command line of a call are both made from it, so neither can drift from the
+ * other. A tool's answer is the command's output with --json.
  */
 #pragma once
 

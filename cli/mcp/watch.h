@@ -1,8 +1,8 @@
 /*
- * watch.h - a process that follows what happens in the store, for clients that subscribed to something.
+ * watch.h - a process that follows the events of the store, for clients with subscriptions.
  *
- * It ends when the server does, however that ends: it holds the end of a pipe whose other end is the
- * server's alone.
+ * It ends when the server does, however that ends: it holds the end of a pipe whose other end is
+ * the server's alone.
  */
 #pragma once
 

@@ -1,5 +1,5 @@
 /*
- * diffs.h - what differs between two states, as `diff` and `try` show it.
+ * diffs.h - the difference of two states, as `diff` and `try` show it.
  */
 #pragma once
 

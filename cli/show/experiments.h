@@ -1,5 +1,5 @@
 /*
- * experiments.h - how an experiment is shown: as JSON, as a table, and while it goes on.
+ * experiments.h - an experiment as JSON, as a table, and as progress.
  */
 #pragma once
 

@@ -1,5 +1,5 @@
 /*
- * failures.h - arms that did not pass: which run says why, and the end of what that printed.
+ * failures.h - arms that did not pass: the run that failed, and the end of its output.
  */
 #pragma once
 

@@ -1,5 +1,5 @@
 /*
- * firings.h - rules of a watch and what they did, for people and for programs.
+ * firings.h - the rules of a watch and their firings, for people and for programs.
  */
 #pragma once
 

@@ -1,8 +1,8 @@
 /*
  * page.h - a comparison as one page of HTML that needs nothing else: no network, no script.
  *
- * Names and content are somebody else's: what cannot be seen is shown as base/visible.h has it, and
- * nothing of it is markup.
+ * Names and content are untrusted: invisible characters are shown as in base/visible.h, and none of
+ * it is markup.
  */
 #pragma once
 

@@ -1,5 +1,5 @@
 /*
- * questions.h - what a run wants to have decided: to people, and as JSON.
+ * questions.h - questions of runs, for people and as JSON.
  */
 #pragma once
 

@@ -1,5 +1,5 @@
 /*
- * queues.h - numbers about what waits: actions of `watch`, and tickets of workers.
+ * queues.h - numbers about queues: actions of `watch`, and tickets of workers.
  */
 #pragma once
 

@@ -1,5 +1,5 @@
 /*
- * receipts.h - what was done to the project, beside the snapshots that it led to.
+ * receipts.h - changes of the project, beside the snapshots that they led to.
  */
 #pragma once
 

@@ -1,5 +1,5 @@
 /*
- * refusals.h - prints what a run wanted and did not get.
+ * refusals.h - prints the refusals of a run.
  */
 #pragma once
 

@@ -1,8 +1,10 @@
 /*
- * script.h - how to do on a machine what was done in a root clone: a shell script to read, and then to run.
+ * script.h - a shell script that repeats on a machine what was done in a root clone, to read and
+ * then to run.
  *
- * Names come from files that anything may have written.  What is no package, version or account by the rules
- * of Debian is left out and said to be; everything else that a shell would read is quoted.
+ * Names come from files that any program may have written. A name that is no package, version or
+ * account by the rules of Debian is left out, and the script says so; everything else that a shell
+ * would interpret is quoted.
  */
 #pragma once
 

@@ -1,8 +1,9 @@
 /*
- * standings.h - how each arm of an experiment stands to the others, to the project now, and to the rules.
+ * standings.h - how each arm of an experiment relates to the others, to the project now, and to the
+ * rules.
  *
- * Arms whose clones are there are merged with each other and with the project, as a promotion would.  Of the
- * others only the paths in the record are compared.
+ * Arms whose clones still exist are merged with each other and with the project, as in a promotion.
+ * For the others only the paths in the record are compared.
  */
 #pragma once
 

@@ -1,5 +1,5 @@
 /*
- * taken.h - a snapshot that was just taken, told to the user.
+ * taken.h - reports a snapshot that was just taken.
  */
 #pragma once
 

@@ -1,5 +1,5 @@
 /*
- * tasks.h - commands with a name: the user's own, then those that the project's files tell of.
+ * tasks.h - commands with a name: the user's own, then those in the project's files.
  */
 #pragma once
 

@@ -1,5 +1,5 @@
 /*
- * usage.h - prints what a run used over time.
+ * usage.h - prints the resources that a run used over time.
  */
 #pragma once
 

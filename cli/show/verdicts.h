@@ -1,5 +1,5 @@
 /*
- * verdicts.h - which rules of the policy were looked at: by `policy explain` and `watch test`.
+ * verdicts.h - the rules of the policy that were consulted: for `policy explain` and `watch test`.
  */
 #pragma once
 

@@ -1,5 +1,5 @@
 /*
- * worker-chart.h - what each worker of a queue has done since it began, a row for each.
+ * worker-chart.h - the work of each worker of a queue since it began, a row for each.
  */
 #pragma once
 

@@ -1,5 +1,5 @@
 /*
- * written.h - how `write` and `edit` name a file and say what became of it.
+ * written.h - the reports of `write` and `edit`: the file, and the change.
  */
 #pragma once
 

@@ -1,8 +1,8 @@
 /*
- * route.h - which command line answers a question of the page.
+ * route.h - which command line answers a request of the page.
  *
- * A question is a name and a JSON object of values.  The table in route.c holds all there are: a
- * question that is not in it, a value that it does not name and a value that could be read as an
+ * A request is a name and a JSON object of values. The table in route.c holds all there are: a
+ * request that is not in it, a value that it does not name and a value that could be read as an
  * option are refused.
  */
 #pragma once

@@ -1,7 +1,7 @@
 /*
- * serve-i.h - what the two files of the server share: requests, and the loop around them.
+ * serve-i.h - shared by the two files of the server: requests, and the loop around them.
  *
- * One thread.  libmicrohttpd takes the requests apart; the loop in serve.c waits for it and for the
+ * One thread. libmicrohttpd parses the requests; the loop in serve.c waits for it and for the
  * children that answer.
  */
 #pragma once

@@ -1,12 +1,12 @@
 /*
  * ui.h - the page of `snap ui`, and the server behind it.
  *
- * The same server answers GET /metrics, which needs the token like any question: Prometheus brings it
- * as its `credentials`.
+ * The same server answers GET /metrics, which needs the token like any request: Prometheus brings
+ * it as its `credentials`.
  *
- * The page asks for what the command line prints with --json: each question of its own runs one
- * command line in a process of its own.  So the page can do nothing that a person could not type,
- * and has no second idea of what a clone or a run is.
+ * The page shows what the command line prints with --json: each of its requests runs one command
+ * line in a process of its own. So the page can do nothing that a person could not type, and has no
+ * second idea of what a clone or a run is.
  */
 #pragma once
 

@@ -1,8 +1,8 @@
 /*
  * digest-table.h - a number for each object that is known by its SHA-256.
  *
- * Entries in one array, so that a million of them cost no million allocations.  Digests may be claims of
- * a stranger, so where they land depends on a random seed, and on all of their bytes.
+ * Entries are in one array, so a million of them cost no million allocations. Digests may be claims
+ * of a stranger, so their slots depend on a random seed, and on all of their bytes.
  */
 #pragma once
 

@@ -1,7 +1,7 @@
 /*
  * digest.h - the SHA-256 by which others know some bytes: blobs of a depot, objects in packs.
  *
- * Ids of a store never leave it (cowfs/store/object.h); this is what does.
+ * Ids of a store never leave it (cowfs/store/object.h); these digests do.
  */
 #pragma once
 

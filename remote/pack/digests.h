@@ -1,8 +1,8 @@
 /*
- * digests.h - the SHA-256 of what a store has, remembered from the last time it was computed.
+ * digests.h - the SHA-256 of objects of a store, remembered once computed.
  *
- * An id of a store stands for the same bytes for ever, so what is in here never gets wrong; it only
- * saves reading.  The file may be removed at any time, and one that is damaged counts as removed.
+ * An id of a store stands for the same bytes for ever, so an entry never becomes wrong; it only
+ * saves reading. The file may be removed at any time, and a damaged one counts as removed.
  */
 #pragma once
 

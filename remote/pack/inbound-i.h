@@ -1,5 +1,5 @@
 /*
- * inbound-i.h - what the files of inbound share.
+ * inbound-i.h - shared by the files of inbound.
  */
 #pragma once
 

@@ -1,10 +1,10 @@
 /*
- * inbound.h - objects of packs become a root of this store.
+ * inbound.h - make a root of this store of objects in packs.
  *
- * Everything is checked before it is put: the SHA-256 of each object, then all that a canonical tree
- * must be (names, order, types, sizes, hard links).  What is wrong is -EBADMSG with a sentence, and
- * nothing of the batch need be committed.  What a base of this store has at the same path is shared
- * with it and not looked for in the packs.
+ * Everything is checked before it is put: the SHA-256 of each object, then everything that makes a
+ * tree canonical (names, order, types, sizes, hard links). Anything wrong is -EBADMSG with a
+ * sentence, and nothing of the batch need be committed. Objects that a base of this store has at
+ * the same path are shared with it and not looked for in the packs.
  *
  * Each distinct object is read once, however often it is referred to, and memory grows with the
  * number of distinct objects, which the indexes bound.

@@ -1,5 +1,5 @@
 /*
- * outbound-i.h - what the files of outbound share.
+ * outbound-i.h - shared by the files of outbound.
  */
 #pragma once
 

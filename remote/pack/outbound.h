@@ -1,9 +1,9 @@
 /*
- * outbound.h - a root of a store as objects that can travel: only those that the other side lacks.
+ * outbound.h - the objects of a root that the other side lacks, in portable form.
  *
- * What is below a directory that the other side has is not looked at: whatever holds an object holds
- * all that it refers to.  So a push costs what changed, not the size of the tree, once the digests of
- * the rest are known (digests.h).  Objects come bottom-up, each once.
+ * The walk skips everything below a directory that the other side has: a side that holds an object
+ * holds all that it refers to. So a push costs what changed, not the size of the tree, once the
+ * digests of the rest are known (digests.h). Objects come bottom-up, each once.
  */
 #pragma once
 

@@ -1,13 +1,13 @@
 /*
- * pack.h - many objects in one blob, with an index that says where each is.
+ * pack.h - many objects in one blob, with an index of their places.
  *
- * A pack is a row of zstd frames; each holds some objects one behind the other.  Its index is a blob
- * of its own: the frames with their lengths, then the objects with kind, length and SHA-256 in the order
- * in which they lie.  So one can ask what a pack holds without bringing it, and read one frame alone.
+ * A pack is a row of zstd frames; each holds some objects one after the other. Its index is a blob
+ * of its own: the frames with their lengths, then the objects in order with kind, length and
+ * SHA-256. So a reader can list a pack without fetching it, and read one frame alone.
  *
- * What comes out of a pack was compared with its SHA-256.  Everything else about packs and indexes is
- * taken for a stranger's claim: lengths are bounded, a frame is unpacked into as many bytes as its index
- * said and no more.  Byte for byte: docs/design/remote.md.
+ * Objects are compared with their SHA-256 when they are read. Everything else about packs and
+ * indexes counts as a stranger's claim: lengths are bounded, and a frame is unpacked into as many
+ * bytes as its index said and no more. Byte for byte: docs/design/remote.md.
  */
 #pragma once
 

@@ -1,12 +1,12 @@
 /*
- * portable.h - directories and large files as they travel: what they refer to is named by SHA-256.
+ * portable.h - the portable form of directories and large files: SHA-256 names what they refer to.
  *
- * Chunks and sets of attributes travel as the store has them, for nothing in them is the store's own.
- * Directories are cut into nodes by a rule that every store follows alike, and nodes of large files
- * are those of recipe.h with digests in the place of ids.  What can be computed (summaries of
- * directories, bytes that are no hole) does not travel.
+ * Chunks and sets of attributes travel as the store has them, because nothing in them is the
+ * store's own. Directories are cut into nodes by a rule that every store follows alike, and nodes
+ * of large files are those of recipe.h with digests in the place of ids. Data that can be computed
+ * (summaries of directories, the number of bytes that are no hole) does not travel.
  *
- * Pure: no I/O.  Byte for byte: docs/design/remote.md.
+ * Pure: no I/O. Byte for byte: docs/design/remote.md.
  */
 #pragma once
 

@@ -1,9 +1,9 @@
 /*
- * slots.h - where in an array an entry is, by a hash of its key.
+ * slots.h - find an entry in an array by a hash of its key.
  *
- * The entries lie one behind the other in an array of the owner's, in the order in which they came; here
- * are only 32 bits of each one's hash and its number.  So a table of a hundred thousand entries that is
- * read and thrown away touches a tenth of the memory that it would with the entries in their slots.
+ * The entries are in an array of the owner's, in the order in which they came; this table holds
+ * only 32 bits of each one's hash and its number. So reading a table of a hundred thousand entries
+ * once touches a tenth of the memory that it would with the entries in the slots.
  */
 #pragma once
 
