@@ -39,6 +39,16 @@ def dice():
     return random.Random(seed)
 
 
+def some(items, one_in):
+    """One in so many of them, by a seed that is printed; all if LONG."""
+    items = list(items)
+    if LONG:
+        return items
+    chosen = sorted(dice().sample(range(len(items)), -(-len(items) // one_in)))
+    print(f"# {len(chosen)} of {len(items)} are tried; SNAP_TESTS_LONG=1 tries all")
+    return [items[i] for i in chosen]
+
+
 def leak_checks(commands, checked):
     """The environment for each of so many commands: `checked` of them look for leaks, or all if LONG.
 

@@ -17,7 +17,7 @@ import zlib
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from livetest import LONG, Skip, clone, is_clean, live_test, main, note
+from livetest import LONG, SANITIZED, USER, Skip, clone, is_clean, live_test, main, note
 
 WRITERS = 4
 SNAPSHOTS = 200
@@ -118,7 +118,7 @@ def verify(w, snapshot, before):
 @live_test
 def a_snapshot_beside_writers_has_all_that_returned_and_nothing_torn(w):
     path = clone(w, "-n", "log")
-    rounds = SNAPSHOTS if LONG or os.environ.get("SNAP_SANITIZED", "none") == "none" else 60
+    rounds = SNAPSHOTS if LONG or not SANITIZED else 30 if USER else 60
     with Writers(path) as writers:
         most = 0
         for _ in range(rounds):
