@@ -79,6 +79,13 @@ size_t out_columns(int fd, size_t none)
 										   : none;
 }
 
+int out_wider(int width, const char *text)
+{
+	const int len = (int)strlen(text);
+
+	return len > width ? len : width;
+}
+
 void out_bar(double share, size_t width, char *text)
 {
 	const size_t n = share >= 1 ? width : share > 0 ? (size_t)(share * (double)width + 0.5) : 0;

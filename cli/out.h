@@ -65,6 +65,9 @@ bool out_same_git_folder(const char *a, const char *b);
 /* Columns of the terminal; `none` if it is none, or does not say. */
 size_t out_columns(int fd, size_t none);
 
+/* The width of a column that has this text, too. */
+int out_wider(int width, const char *text);
+
 /* '#' for a share, 0 to 1, of `width` columns; `text` has room for them and an end. */
 void out_bar(double share, size_t width, char *text);
 

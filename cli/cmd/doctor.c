@@ -4,6 +4,7 @@
 
 #include "cli/agents/agents.h"
 #include "cli/agents/hooks.h"
+#include "cli/fold.h"
 #include "cli/out.h"
 #include "engine/api/doctor.h"
 
@@ -86,11 +87,13 @@ static void print_finding(const struct invocation *inv, const struct engine_find
 static void print_human(const struct invocation *inv, const struct engine_diagnosis *d)
 {
 	const bool utf8 = utf8_wanted();
+	CLEANUP(fold_end) struct fold fold = { 0 };
 
+	fold_begin(&fold, inv, out_columns(fileno(inv->out), 0), (utf8 ? 1U : 2U) + 2 + NAME_WIDTH);
 	/* With -q only what is not as it should be. */
 	for (size_t i = 0; i < d->n; i++)
 		if (!inv->quiet || d->list[i].health != ENGINE_WELL)
-			print_finding(inv, &d->list[i], utf8);
+			print_finding(&fold.to, &d->list[i], utf8);
 }
 
 /* Which of them use snap, and whether what they start is still where it was. */

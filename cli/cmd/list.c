@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "base/size.h"
+#include "cli/fold.h"
 #include "cli/show/clones.h"
 #include "cli/show/runs.h"
 #include "cli/unborn.h"
@@ -68,22 +69,15 @@ struct widths {
 	int name, when, changed;
 };
 
-static int longer(int width, const char *text)
-{
-	const int len = (int)strlen(text);
-
-	return len > width ? len : width;
-}
-
 static struct widths measure(const struct engine_clones *c)
 {
 	struct widths w = { (int)strlen("CLONE"), (int)strlen("CREATED"), (int)strlen("CHANGES") };
 	char when[OUT_TIME_MAX], changed[OUT_COUNT_MAX + 16];
 
 	for (size_t i = 0; i < c->n; i++) {
-		w.name = longer(w.name, c->list[i].name);
-		w.when = longer(w.when, out_when(c->list[i].created, when));
-		w.changed = longer(w.changed, changed_text(&c->list[i], changed));
+		w.name = out_wider(w.name, c->list[i].name);
+		w.when = out_wider(w.when, out_when(c->list[i].created, when));
+		w.changed = out_wider(w.changed, changed_text(&c->list[i], changed));
 	}
 	return w;
 }
@@ -126,11 +120,15 @@ static void print_row(const struct invocation *inv, const struct widths *w,
 static void print_human(const struct invocation *inv, const struct engine_clones *c)
 {
 	const struct widths w = measure(c);
+	CLEANUP(fold_end) struct fold fold = { 0 };
 
 	if (c->n == 0) {
 		fputs("no clones\n", inv->out);
 		return;
 	}
+	fold_begin(&fold, inv, out_columns(fileno(inv->out), 0),
+		   (size_t)(w.name + w.when + w.changed + OUT_SIZE_WIDTH) + 4 * strlen("  "));
+	inv = &fold.to;
 	fprintf(inv->out, "%s%-*s  %-*s  %-*s  %*s  %s%s\n", out_style(inv, OUT_DIM), w.name,
 		"CLONE", w.when, "CREATED", w.changed, "CHANGES", OUT_SIZE_WIDTH, "ITS OWN", "PATH",
 		out_style(inv, OUT_PLAIN));

@@ -5,6 +5,7 @@
 #include "base/size.h"
 #include "base/vec.h"
 #include "cli/agents/agents.h"
+#include "cli/fold.h"
 #include "cli/pager.h"
 #include "cli/show/graph.h"
 #include "cli/show/receipts.h"
@@ -43,7 +44,8 @@ _Static_assert(sizeof(struct log_args) <= CMD_ARGS_MAX, "grow CMD_ARGS_MAX");
 struct view {
 	const struct invocation *inv;
 	struct engine_receipts receipts;
-	size_t folded; /* automatic snapshots that are not listed */
+	size_t folded;  /* automatic snapshots that are not listed */
+	size_t columns; /* of the terminal, 0: there is none */
 };
 
 static void view_done(struct view *v)
@@ -67,9 +69,9 @@ static int print_json(const struct view *v, const struct engine_history *h, size
 	return json_print(&doc, inv->out, err);
 }
 
-static void print_text(const struct view *v, const struct engine_snapshot *s)
+static void print_text(const struct view *v, const struct invocation *inv,
+		       const struct engine_snapshot *s)
 {
-	const struct invocation *inv = v->inv;
 	const char *between = "  ";
 
 	for (size_t i = 0; i < s->n_tags; i++) {
@@ -115,7 +117,7 @@ static void print_row(const struct engine_snapshot *s, void *ctx)
 	fprintf(inv->out, "%s%.*s%s  %s", out_style(inv, OUT_ID), OUT_SHORT_ID, s->id,
 		out_style(inv, OUT_PLAIN), out_when(s->created, when));
 	print_origin(inv, s);
-	print_text(v, s);
+	print_text(v, inv, s);
 }
 
 static void print_human(const struct view *v, const struct engine_history *h, size_t n)
@@ -123,14 +125,17 @@ static void print_human(const struct view *v, const struct engine_history *h, si
 	const struct invocation *inv = v->inv;
 	const struct log_args *args = inv->args;
 	char when[OUT_TIME_MAX], count[OUT_COUNT_MAX], size[SIZE_TEXT_MAX];
-	int when_width = (int)strlen("TAKEN"), count_width = (int)strlen("FILES"), len;
+	int when_width = (int)strlen("TAKEN"), count_width = (int)strlen("FILES");
+	CLEANUP(fold_end) struct fold fold = { 0 };
 
 	for (size_t i = 0; i < n; i++) {
-		len = (int)strlen(out_when(h->list[i].created, when));
-		when_width = len > when_width ? len : when_width;
-		len = (int)strlen(out_count(h->list[i].files, count));
-		count_width = len > count_width ? len : count_width;
+		when_width = out_wider(when_width, out_when(h->list[i].created, when));
+		count_width = out_wider(count_width, out_count(h->list[i].files, count));
 	}
+	fold_begin(&fold, inv, v->columns,
+		   (size_t)(OUT_SHORT_ID + when_width + count_width + OUT_SIZE_WIDTH) +
+		       4 * strlen("  "));
+	inv = &fold.to;
 	fprintf(inv->out, "%s%-*s  %-*s  %*s  %*s  %s%s\n", out_style(inv, OUT_DIM), OUT_SHORT_ID,
 		"SNAPSHOT", when_width, "TAKEN", count_width, "FILES", OUT_SIZE_WIDTH, "SIZE",
 		"TAGS AND MESSAGE", out_style(inv, OUT_PLAIN));
@@ -143,7 +148,7 @@ static void print_human(const struct view *v, const struct engine_history *h, si
 			size_format(s->bytes, size));
 		if (args->all)
 			print_origin(inv, s);
-		print_text(v, s);
+		print_text(v, inv, s);
 	}
 	if (args->count == 0)
 		receipts_print_elsewhere(inv, &v->receipts);
@@ -329,6 +334,7 @@ static int print_history(struct view *v, const struct engine_history *h, size_t 
 		fprintf(inv->out, "%s\n", h->list[i].id);
 	if (inv->quiet)
 		return 0;
+	v->columns = out_columns(fileno(inv->out), 0);
 	pager_begin(&pager, inv);
 	if (args->graph)
 		r = graph_print(inv, h->list, n, print_row, v, err);

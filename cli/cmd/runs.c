@@ -1,6 +1,9 @@
-#include "cli/show/runs.h"
+#include <string.h>
+
 #include "base/size.h"
+#include "cli/fold.h"
 #include "cli/show/calls.h"
+#include "cli/show/runs.h"
 #include "cli/unborn.h"
 
 #define SHOWN_RUNS    20 /* unless more are asked for */
@@ -40,29 +43,57 @@ static int print_json(const struct invocation *inv, const struct engine_runs *ru
 	return json_print(&doc, inv->out, err);
 }
 
+/* "-" of one that did not come to its end. */
+static const char *took(const struct engine_run *r, char text[DURATION_TEXT_MAX])
+{
+	return r->state == ENGINE_RUN_ENDED || r->state == ENGINE_RUN_CANCELLED
+		   ? duration_format(r->duration_ms, text)
+		   : "-";
+}
+
+struct widths {
+	int clone, took, when;
+};
+
+static struct widths measure(const struct engine_runs *runs, size_t n)
+{
+	struct widths w = { (int)strlen("CLONE"), (int)strlen("TOOK"), (int)strlen("WHEN") };
+	char when[OUT_TIME_MAX], time[DURATION_TEXT_MAX];
+
+	for (size_t i = 0; i < n; i++) {
+		w.clone = out_wider(w.clone, runs->list[i].clone);
+		w.took = out_wider(w.took, took(&runs->list[i], time));
+		w.when = out_wider(w.when, out_when(runs->list[i].started, when));
+	}
+	return w;
+}
+
 static void print_human(const struct invocation *inv, const struct engine_runs *runs, size_t n)
 {
+	const struct widths w = measure(runs, n);
 	char when[OUT_TIME_MAX], outcome[OUT_COUNT_MAX], time[DURATION_TEXT_MAX];
+	CLEANUP(fold_end) struct fold fold = { 0 };
 
 	if (inv->quiet) {
 		for (size_t i = 0; i < n; i++)
 			fprintf(inv->out, "%s\n", runs->list[i].id);
 		return;
 	}
-	if (n == 0)
+	if (n == 0) {
 		unborn_empty(inv, "no runs yet", "help run");
-	else
-		fprintf(inv->out, "%-12s  %-10s  %-20s  %9s  %-16s  %s\n", "RUN", "ENDED WITH",
-			"CLONE", "TOOK", "WHEN", "COMMAND");
+		return;
+	}
+	fold_begin(&fold, inv, out_columns(fileno(inv->out), 0),
+		   (size_t)(12 + 10 + w.clone + w.took + w.when) + 5 * strlen("  "));
+	inv = &fold.to;
+	fprintf(inv->out, "%-12s  %-10s  %-*s  %*s  %-*s  %s\n", "RUN", "ENDED WITH", w.clone,
+		"CLONE", w.took, "TOOK", w.when, "WHEN", "COMMAND");
 	for (size_t i = 0; i < n; i++) {
 		const struct engine_run *r = &runs->list[i];
 
-		fprintf(inv->out, "%s%s%s  %-10s  %-20s  %9s  %-16s  ", out_style(inv, OUT_ID),
-			r->id, out_style(inv, OUT_PLAIN), runs_outcome(r, outcome), r->clone,
-			r->state == ENGINE_RUN_ENDED || r->state == ENGINE_RUN_CANCELLED
-			    ? duration_format(r->duration_ms, time)
-			    : "-",
-			out_when(r->started, when));
+		fprintf(inv->out, "%s%s%s  %-10s  %-*s  %*s  %-*s  ", out_style(inv, OUT_ID), r->id,
+			out_style(inv, OUT_PLAIN), runs_outcome(r, outcome), w.clone, r->clone,
+			w.took, took(r, time), w.when, out_when(r->started, when));
 		runs_print_command(inv->out, r, SHOWN_COMMAND);
 		fputc('\n', inv->out);
 	}
