@@ -5,10 +5,9 @@ import os
 import select
 import struct
 import subprocess
-import time
 from pathlib import Path
 
-from snaptest import SNAP
+from snaptest import SNAP, until  # noqa: F401  (for the tests)
 
 MIB = 1 << 20
 # Of the kernel's headers; the same on x86_64 and aarch64.
@@ -61,14 +60,6 @@ def line_of(process):
     ready, _, _ = select.select([process.stdout], [], [], 60)
     assert ready, "it says nothing"
     return process.stdout.readline()
-
-
-def until(what, seconds=60):
-    """Wait for what comes by itself, however long this machine takes."""
-    end = time.monotonic() + seconds
-    while not what():
-        assert time.monotonic() < end, f"still not so: {what}"
-        time.sleep(0.05)
 
 
 def alive(command):

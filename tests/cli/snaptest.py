@@ -273,6 +273,23 @@ def gone(pid, seconds):
         os.close(fd)
 
 
+def until(what, seconds=120):
+    """What that returns, as soon as it is something, however long this machine takes.
+
+    To ask is work too, most of all by a command: it rests for twice as long as an answer took, so
+    that what it waits for has the processor.
+    """
+    end = time.monotonic() + seconds
+    while True:
+        asked = time.monotonic()
+        got = what()
+        now = time.monotonic()
+        if got:
+            return got
+        assert now < end, f"not so within {seconds} s: {what}"
+        time.sleep(min(max(0.01, 2 * (now - asked)), 0.5))
+
+
 def unescape(name):
     """The bytes of a name, by the rule that base/json.h gives."""
     out, rest = b"", name

@@ -5,14 +5,13 @@ import math
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "live"))
 
 import livetest  # noqa: E402  (found through the line above)
 from livetest import LONG, live_test  # noqa: E402
-from snaptest import SNAP, Skip, needs_fuse  # noqa: E402
+from snaptest import SNAP, Skip, needs_fuse, until  # noqa: E402
 
 
 def ready(w):
@@ -43,14 +42,6 @@ def most_steps(states, jobs):
 def nothing_is_left(w):
     assert w.ok("-q", "list").out == b"", "clones are left"
     assert w.ok("-q", "ps").out == b"", "runs are left"
-
-
-def until(happened):
-    """Wait for it, for as long as a slow machine needs."""
-    end = time.monotonic() + 60
-    while not happened():
-        assert time.monotonic() < end, "it does not happen"
-        time.sleep(0.02)
 
 
 CHECK = ("--", "grep", "-q", "good", "state")

@@ -14,7 +14,7 @@ import time
 from pathlib import Path
 
 from mcptest import Client
-from snaptest import SNAP, Skip, World, gone, leak_checks, main, needs_fuse, test
+from snaptest import SNAP, Skip, World, gone, leak_checks, main, needs_fuse, test, until as wait_for
 
 NOBODY = 65534
 ID = r"[0-9a-f]{16}"
@@ -62,13 +62,6 @@ def inside(path):
         yield
     finally:
         os.close(fd)
-
-
-def wait_for(what, seconds=30):
-    deadline = time.monotonic() + seconds
-    while not what():
-        assert time.monotonic() < deadline, "waited in vain"
-        time.sleep(0.05)
 
 
 # --- making ---------------------------------------------------------------------------------

@@ -19,7 +19,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "live"))
 
 import livetest  # noqa: E402  (found through the line above)
-from snaptest import SNAP, Skip, World, gone, main, needs_fuse, test  # noqa: E402
+from snaptest import SNAP, Skip, World, gone, main, needs_fuse, test, until as wait_for  # noqa: E402
 
 NOBODY = 65534
 CRASHED = b"ended unexpectedly"
@@ -32,14 +32,6 @@ def pid_of(w):
 
 def run_dir(w):
     return w.store / "run"
-
-
-def wait_for(what, seconds=120):
-    """Ask again until it is so; what takes long on a busy machine is still right."""
-    deadline = time.monotonic() + seconds
-    while not what():
-        assert time.monotonic() < deadline, "waited in vain"
-        time.sleep(0.02)
 
 
 def elsewhere(w):

@@ -13,7 +13,7 @@ import threading
 import time
 from pathlib import Path
 
-from snaptest import SNAP, Skip, main, needs_fuse, test
+from snaptest import SNAP, Skip, main, needs_fuse, test, until as wait_for
 
 FILES = 40
 
@@ -84,15 +84,6 @@ class Lazy:
 def events_of(w, *kinds):
     lines = w.ok("--json", "events").out.decode().splitlines()
     return [e for e in map(json.loads, lines) if e["kind"] in kinds]
-
-
-def wait_for(what, seconds=60):
-    """What that returns, as soon as it is something."""
-    until = time.monotonic() + seconds
-    while not (got := what()):
-        assert time.monotonic() < until, "it never happened"
-        time.sleep(0.02)
-    return got
 
 
 def stat_of(path):

@@ -13,7 +13,7 @@ except ImportError:
     jsonschema = None
 
 from mcptest import VERSION, Client
-from snaptest import SNAP, dice, gone, main, needs_fuse, test
+from snaptest import SNAP, dice, gone, main, needs_fuse, test, until
 
 ERAS = (VERSION, "2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05")
 
@@ -267,11 +267,9 @@ def a_call_that_is_cancelled_ends_its_experiment(w):
     needs_fuse()
     with Client(w) as c:
         number = c.start("tools/call", name="snap_experiment", arguments={"name": "gone", "arms": ["a=sleep 600"]})
-        while not w.ok("ps", "--json").json("snap.ps/1")["runs"]:
-            pass
+        until(lambda: w.ok("ps", "--json").json("snap.ps/1")["runs"])
         c.send({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": number}})
-        while w.ok("ps", "--json").json("snap.ps/1")["runs"]:
-            pass
+        until(lambda: not w.ok("ps", "--json").json("snap.ps/1")["runs"])
         assert c.ask("tools/list")["result"]
 
 
@@ -325,8 +323,7 @@ def a_run_ends_with_the_call_that_a_client_cancels(w):
         c.ok("snap_clone", name="long")
         number = c.start("tools/call", name="snap_run",
                          arguments={"clone": "long", "command": "echo begun; sleep 600"})
-        while not (runs := w.ok("ps", "--json").json("snap.ps/1")["runs"]):
-            pass
+        runs = until(lambda: w.ok("ps", "--json").json("snap.ps/1")["runs"])
         c.send({"jsonrpc": "2.0", "method": "notifications/cancelled",
                 "params": {"requestId": number}})
         got = w.snap("wait", "--json", "--timeout", "60s", runs[0]["run"])

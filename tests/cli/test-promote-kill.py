@@ -14,12 +14,11 @@ import subprocess
 import sys
 import tempfile
 import threading
-import time
 from pathlib import Path
 
 from promotetest import (ATTRIBUTE, change, clone, daemon, differs, fill, has_attributes, log, picture, promote,
                          same, undo)
-from snaptest import SNAP, Skip, World, gone, main, test
+from snaptest import SNAP, Skip, World, gone, main, test, until as wait_for
 
 LONG = os.environ.get("SNAP_TESTS_LONG") == "1"
 # All by which apply, the journal and the store change something or promise that it is kept: between two of
@@ -277,15 +276,6 @@ def whichever_call_fails_with_eio_the_project_is_before_or_after(w):
 @test
 def whichever_call_finds_the_disk_full_the_project_is_before_or_after(w):
     walk(w, "ENOSPC")
-
-
-def wait_for(what, seconds=60):
-    """What it returns, once that is true."""
-    deadline = time.monotonic() + seconds
-    while not (got := what()):
-        assert time.monotonic() < deadline, "in vain"
-        time.sleep(0.005)
-    return got
 
 
 def can_read(path):

@@ -211,7 +211,7 @@ def many_that_are_made_at_once_are_all_warm_if_announced(w: World):
 @warm_test
 def as_many_as_were_made_at_once_are_ready_for_the_next_time(w: World):
     w.ok("clone", "-n", "c", "--count", "4")
-    wait_for(lambda: daemon(w)["spares"] == 4, seconds=60, pause=0.3)
+    wait_for(lambda: daemon(w)["spares"] == 4)
     base = w.ok("status", "--json", "c-1").json("snap.status/1")["base"]
     assert clone(w, "-n", "d", "--count", "4", "--from", base)[1] == 4, "nobody announced them"
 

@@ -5,10 +5,9 @@ import os
 import shutil
 import signal
 import subprocess
-import time
 from pathlib import Path
 
-from snaptest import Skip, needs_fuse, test
+from snaptest import Skip, needs_fuse, test, until as wait_for
 
 
 def needs_warm_clone():
@@ -36,13 +35,6 @@ def warm_test(fn):
     return test(run)
 
 
-def wait_for(what, seconds=30, pause=0.01):
-    deadline = time.monotonic() + seconds
-    while not what():
-        assert time.monotonic() < deadline, "waited in vain"
-        time.sleep(pause)
-
-
 def daemon(w):
     return w.ok("version", "--json").json("snap.version/1")["daemon"]
 
@@ -54,7 +46,7 @@ def ready(w):
 
 def warm(w):
     """Wait until what is in its files is known too; its walker should wait for nobody."""
-    wait_for(lambda: daemon(w)["spare"] == "warm", seconds=100, pause=0.3)  # to ask is work, too
+    wait_for(lambda: daemon(w)["spare"] == "warm")
 
 
 def clone(w, *args, **more):
