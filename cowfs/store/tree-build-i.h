@@ -23,3 +23,10 @@ NODISCARD int tree_builder_read(struct tree_builder *t, const struct object_id *
  */
 NODISCARD int tree_builder_take(struct tree_builder *t, unsigned level, const struct tree_child *c,
 				struct err *err);
+
+/*
+ * Add the entries of a leaf of the older tree from `from` up to `end`, each as it is: the same as
+ * decoding it and tree_builder_add(), without the work.  The leaf is one that tree_builder_read() gave.
+ */
+NODISCARD int tree_builder_add_records(struct tree_builder *t, const struct tree_node *leaf,
+				       uint32_t from, uint32_t end, struct err *err);

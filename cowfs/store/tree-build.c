@@ -277,9 +277,9 @@ static int add_child(struct tree_builder *t, unsigned level, const struct tree_c
 
 /* Does the leaf end behind `last`, the entry it got last? */
 static bool leaf_ends(const struct tree_builder *t, const struct tree_node_writer *leaf,
-		      const struct tree_entry *last)
+		      const struct tree_record *last)
 {
-	const size_t size = tree_node_entry_size(last);
+	const size_t size = last->size;
 	uint64_t hash;
 
 	if (leaf->n >= LEAF_MAX)
@@ -293,6 +293,27 @@ static bool leaf_ends(const struct tree_builder *t, const struct tree_node_write
 	       (hash >> LONG_CUT_SHIFT & LONG_CUT_BITS) < size - LONG_ENTRY;
 }
 
+/* What `rec` says, from its bytes or, if it has none, from `e`. */
+static int add_record(struct tree_builder *t, const struct tree_record *rec,
+		      const struct tree_entry *e, struct err *err)
+{
+	struct level *leaf = &t->levels[0];
+	int r;
+
+	if (leaf->node.n > 0 && tree_node_writer_size(&leaf->node) + rec->size > LEAF_BYTES_MAX) {
+		r = put_node(t, 0, err);
+		if (r < 0)
+			return r;
+	}
+	r = rec->bytes ? tree_node_add_record(&leaf->node, rec)
+		       : tree_node_add_entry(&leaf->node, e);
+	if (r < 0)
+		return err_nomem(err);
+	level_count(leaf, rec->name, rec->name_len, 1, &rec->counts);
+
+	return leaf_ends(t, &leaf->node, rec) ? put_node(t, 0, err) : 0;
+}
+
 static int add_entry(struct tree_builder *t, const struct tree_entry *e, struct err *err)
 {
 	const struct tree_summary file = {
@@ -300,29 +321,23 @@ static int add_entry(struct tree_builder *t, const struct tree_entry *e, struct 
 		.bytes = e->size,
 		.links = e->form == TREE_LINK,
 	};
-	struct level *leaf = &t->levels[0];
-	size_t size = tree_node_writer_size(&leaf->node) + tree_node_entry_size(e);
-	int r;
+	const struct tree_record rec = {
+		.name = e->name,
+		.name_len = e->name_len,
+		.size = tree_node_entry_size(e),
+		.counts = e->form == TREE_DIR ? e->below : file,
+	};
 
-	if (leaf->node.n > 0 && size > LEAF_BYTES_MAX) {
-		r = put_node(t, 0, err);
-		if (r < 0)
-			return r;
-	}
-	if (tree_node_add_entry(&leaf->node, e) < 0)
-		return err_nomem(err);
-	level_count(leaf, e->name, e->name_len, 1, e->form == TREE_DIR ? &e->below : &file);
-
-	return leaf_ends(t, &leaf->node, e) ? put_node(t, 0, err) : 0;
+	return add_record(t, &rec, e, err);
 }
 
-static int refuse_name(struct err *err, const struct tree_entry *e, const char *why)
+static int refuse_name(struct err *err, const char *name, size_t name_len, const char *why)
 {
 	CLEANUP(buf_done) struct buf shown = BUF_INIT;
-	size_t len = e->name_len <= TREE_NAME_LEN_MAX ? e->name_len : TREE_NAME_LEN_MAX;
+	size_t len = name_len <= TREE_NAME_LEN_MAX ? name_len : TREE_NAME_LEN_MAX;
 	const char *text;
 
-	if (path_append_shown(&shown, e->name, len) < 0)
+	if (path_append_shown(&shown, name, len) < 0)
 		return err_nomem(err);
 	text = buf_str(&shown);
 	if (!text)
@@ -330,21 +345,57 @@ static int refuse_name(struct err *err, const struct tree_entry *e, const char *
 	return err_set(err, -EINVAL, "%s: '%s'", why, text);
 }
 
-int tree_builder_add(struct tree_builder *t, const struct tree_entry *e, struct err *err)
+/* May an entry of this name come next? */
+static int check_name(const struct tree_builder *t, const char *name, size_t len, struct err *err)
 {
 	if (t->failed < 0)
 		return err_set(err, t->failed,
 			       "an earlier part of the directory could not be stored");
-	if (!path_name_valid(e->name, e->name_len))
-		return refuse_name(err, e, "a name that cannot stand in a directory");
-	if (t->last_len > 0 && tree_name_compare(t->last, t->last_len, e->name, e->name_len) >= 0)
-		return refuse_name(err, e, "a name that does not follow the one before");
+	if (!path_name_valid(name, len))
+		return refuse_name(err, name, len, "a name that cannot stand in a directory");
+	if (t->last_len > 0 && tree_name_compare(t->last, t->last_len, name, len) >= 0)
+		return refuse_name(err, name, len, "a name that does not follow the one before");
+	return 0;
+}
 
+static void set_last(struct tree_builder *t, const char *name, size_t len)
+{
+	memcpy(t->last, name, len);
+	t->last_len = len;
+}
+
+int tree_builder_add(struct tree_builder *t, const struct tree_entry *e, struct err *err)
+{
+	int r = check_name(t, e->name, e->name_len, err);
+
+	if (r < 0)
+		return r;
 	t->failed = add_entry(t, e, err);
 	if (t->failed < 0)
 		return t->failed;
-	memcpy(t->last, e->name, e->name_len);
-	t->last_len = e->name_len;
+	set_last(t, e->name, e->name_len);
+	return 0;
+}
+
+int tree_builder_add_records(struct tree_builder *t, const struct tree_node *leaf, uint32_t from,
+			     uint32_t end, struct err *err)
+{
+	struct tree_record rec = { 0 };
+	int r = 0;
+
+	for (uint32_t i = from; i < end; i++) {
+		r = tree_node_record(leaf, i, &rec, err);
+		/* The leaf was verified, so the others follow this one. */
+		if (r == 0 && i == from)
+			r = check_name(t, rec.name, rec.name_len, err);
+		if (r < 0)
+			return r;
+		t->failed = add_record(t, &rec, NULL, err);
+		if (t->failed < 0)
+			return t->failed;
+	}
+	if (from < end)
+		set_last(t, rec.name, rec.name_len);
 	return 0;
 }
 
@@ -394,8 +445,7 @@ static int take_subtree(struct tree_builder *t, unsigned level, const struct tre
 		if (r < 0)
 			return r;
 	}
-	memcpy(t->last, c->name, c->name_len);
-	t->last_len = c->name_len;
+	set_last(t, c->name, c->name_len);
 	return 1;
 }
 

@@ -58,26 +58,30 @@ static int apply_before(struct edit *e, const struct tree_child *next, struct er
 	return 0;
 }
 
+/* What no change touches goes over as it is. */
 static int edit_leaf(struct edit *e, const struct tree_node *leaf, const struct tree_child *next,
 		     struct err *err)
 {
-	struct tree_entry old;
-	int r, order;
+	uint32_t done = 0, place = 0;
+	bool equal = false;
+	int r;
 
-	for (uint32_t i = 0; i < leaf->n; i++) {
-		r = tree_node_entry(leaf, i, &old, err);
+	while (e->left > 0) {
+		r = tree_node_find(leaf, e->at->name, e->at->name_len, &place, &equal, err);
 		if (r < 0)
 			return r;
-		while ((order = next_compare(e, old.name, old.name_len)) < 0) {
-			r = apply_next(e, err);
-			if (r < 0)
-				return r;
-		}
-		r = order == 0 ? apply_next(e, err) : tree_builder_add(e->t, &old, err);
+		if (place == leaf->n)
+			break;
+		r = tree_builder_add_records(e->t, leaf, done, place, err);
 		if (r < 0)
 			return r;
+		r = apply_next(e, err);
+		if (r < 0)
+			return r;
+		done = place + equal;
 	}
-	return apply_before(e, next, err);
+	r = tree_builder_add_records(e->t, leaf, done, leaf->n, err);
+	return r < 0 ? r : apply_before(e, next, err);
 }
 
 static int edit_node(struct edit *e, const struct tree_node *node, const struct tree_child *next,

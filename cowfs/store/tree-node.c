@@ -188,6 +188,32 @@ int tree_node_entry(const struct tree_node *node, uint32_t i, struct tree_entry 
 	return 0;
 }
 
+int tree_node_record(const struct tree_node *node, uint32_t i, struct tree_record *ret,
+		     struct err *err)
+{
+	const uint8_t *rec = record_at(node, i);
+	struct part part;
+	const char *flaw;
+	bool dir;
+
+	assert(node->level == 0 && i < node->n);
+
+	flaw = record_part(node, i, &part);
+	if (flaw)
+		return record_err(err, i, flaw);
+	dir = rec[E_FORM] == TREE_DIR;
+	*ret = (struct tree_record){
+		.bytes = rec,
+		.name = part.name,
+		.name_len = part.name_len,
+		.size = ENTRY_SIZE + part.name_len + part.rest_len,
+		.counts.files = dir ? le64_load(rec + E_BY_TYPE) : 1,
+		.counts.bytes = le64_load(rec + (dir ? E_BYTES : E_SIZE)),
+		.counts.links = dir ? (rec[E_FLAGS] & FLAG_LINKS) : rec[E_FORM] == TREE_LINK,
+	};
+	return 0;
+}
+
 static const char *child_flaw(const struct tree_child *c)
 {
 	if (!path_name_valid(c->name, c->name_len))
@@ -364,6 +390,22 @@ int tree_node_add_entry(struct tree_node_writer *w, const struct tree_entry *e)
 	/* Only one of the three is not zero: the entry is canonical. */
 	le64_store(rec + E_BY_TYPE, e->data | e->rdev | e->below.files);
 	le64_store(rec + E_BYTES, e->below.bytes);
+	return 0;
+}
+
+int tree_node_add_record(struct tree_node_writer *w, const struct tree_record *r)
+{
+	const size_t target_len = r->size - ENTRY_SIZE - r->name_len;
+	struct part part = { r->name, r->name_len, r->name + r->name_len, target_len };
+	uint8_t *rec;
+
+	assert(w->level == 0);
+
+	rec = writer_record(w, &part);
+	if (!rec)
+		return -ENOMEM;
+	/* Where the names end depends on what stands before. */
+	memcpy(rec + R_NAME_LEN, r->bytes + R_NAME_LEN, ENTRY_SIZE - R_NAME_LEN);
 	return 0;
 }
 

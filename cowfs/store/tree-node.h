@@ -41,6 +41,19 @@ NODISCARD int tree_node_entry(const struct tree_node *node, uint32_t i, struct t
 NODISCARD int tree_node_child(const struct tree_node *node, uint32_t i, struct tree_child *ret,
 			      struct err *err);
 
+/* An entry as a leaf has it, undecoded but for what a builder asks. */
+struct tree_record {
+	const uint8_t *bytes; /* like the name, borrowed from the node */
+	const char *name;     /* a target stands behind it */
+	size_t name_len;
+	size_t size;                /* what it adds to a node */
+	struct tree_summary counts; /* what it adds to the summary of its directory */
+};
+
+/* Record i of a leaf; whether it is canonical is known only if the node was verified. */
+NODISCARD int tree_node_record(const struct tree_node *node, uint32_t i, struct tree_record *ret,
+			       struct err *err);
+
 /* Does a record of one node say the same, to the byte, as one of the other? */
 bool tree_node_same(const struct tree_node *a, uint32_t i, const struct tree_node *b, uint32_t k);
 
@@ -61,6 +74,7 @@ struct tree_node_writer {
 
 void tree_node_writer_done(struct tree_node_writer *w);
 NODISCARD int tree_node_add_entry(struct tree_node_writer *w, const struct tree_entry *e);
+NODISCARD int tree_node_add_record(struct tree_node_writer *w, const struct tree_record *r);
 NODISCARD int tree_node_add_child(struct tree_node_writer *w, const struct tree_child *c);
 size_t tree_node_entry_size(const struct tree_entry *e); /* what it adds to the node */
 size_t tree_node_writer_size(const struct tree_node_writer *w);

@@ -108,6 +108,38 @@ TEST(entries_of_every_sort_come_back_as_they_were)
 	}
 }
 
+TEST(a_record_goes_into_another_leaf_as_it_is)
+{
+	CLEANUP(tree_node_writer_done) struct tree_node_writer w = { 0 };
+	CLEANUP(buf_done) struct buf bytes = BUF_INIT, some = BUF_INIT, copied = BUF_INIT;
+	struct tree_entry list[SORTS], odd[SORTS];
+	struct err err = { 0 };
+	struct tree_record rec;
+	struct tree_node node;
+	size_t n = 0;
+
+	CHECK_EQ(every_sort(list), SORTS);
+	encode_leaf(list, SORTS, &bytes);
+	CHECK_OK(tree_node_open(bytes.data, bytes.len, &node, &err), &err);
+	for (uint32_t i = 0; i < SORTS; i++) {
+		const struct tree_entry *e = &list[i];
+		const bool dir = e->form == TREE_DIR;
+
+		CHECK_OK(tree_node_record(&node, i, &rec, &err), &err);
+		CHECK_EQ(rec.size, tree_node_entry_size(e));
+		CHECK_EQ(rec.counts.files, dir ? e->below.files : 1);
+		CHECK_EQ(rec.counts.bytes, dir ? e->below.bytes : e->size);
+		CHECK_EQ(rec.counts.links, dir ? e->below.links : e->form == TREE_LINK);
+		if (i % 2 == 0)
+			continue;
+		CHECK_EQ(tree_node_add_record(&w, &rec), 0);
+		odd[n++] = *e;
+	}
+	encode_leaf(odd, n, &some);
+	CHECK_EQ(tree_node_finish(&w, &copied), 0);
+	CHECK_MEM(copied.data, copied.len, some.data, some.len);
+}
+
 TEST(children_of_a_branch_come_back_as_they_were)
 {
 	struct tree_child list[] = { child("a"), child("b") };
