@@ -69,12 +69,22 @@ static int edit_tree(struct frozen *f, struct batch *b, struct frozen_dir *d, st
 	return tree_edit(b, f->l->cache, &d->base, changes, d->n, &d->id, &d->below, err);
 }
 
+/* The first two are frozen whether or not a name in them changed; no root names links that are none. */
+static bool is_as_it_was(const struct frozen_dir *d, size_t which)
+{
+	return d->n == 0 && (which == LINKS || !object_id_is_zero(&d->base));
+}
+
 static int put_dir(struct frozen *f, struct batch *b, size_t which, struct err *err)
 {
 	struct frozen_dir *d = &f->dirs[which];
 	struct tree_entry *record;
-	int r = edit_tree(f, b, d, err);
+	int r = 0;
 
+	if (is_as_it_was(d, which))
+		d->id = d->base;
+	else
+		r = edit_tree(f, b, d, err);
 	if (r < 0)
 		return r;
 	if (which > LINKS) {

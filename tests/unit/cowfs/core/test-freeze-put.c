@@ -294,4 +294,30 @@ TEST(a_put_that_fails_anywhere_is_told_and_nothing_is_settled)
 	live_close(&v);
 }
 
+/* The directory, the top and the root. */
+static void rename_and_count(struct live *v, const char *from, const char *to)
+{
+	CHECK_EQ(live_try_rename(v, from, to, 0), 0);
+	count_from_here();
+	live_persist(v);
+	CHECK_EQ(n_puts, 3);
+}
+
+/* As for each fsync of a program that syncs and renames file after file. */
+TEST(a_rename_puts_the_directories_above_it_and_nothing_else)
+{
+	struct live v;
+
+	open_many(&v, "freeze-rename");
+	live_mkdir(&v, "dir");
+	live_put(&v, "dir/a", "text");
+	live_persist(&v);
+	rename_and_count(&v, "dir/a", "dir/b");
+	live_put(&v, "linked", "two names");
+	CHECK_EQ(live_try_link(&v, "linked", "dir/linked"), 0);
+	live_persist(&v);
+	rename_and_count(&v, "dir/b", "dir/c");
+	live_close(&v);
+}
+
 TEST_MAIN("freeze-put")
