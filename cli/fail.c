@@ -340,11 +340,11 @@ int fail_report(struct invocation *inv, int r, const struct err *err)
 	return status_of(inv, kind);
 }
 
-int fail_interrupted(struct invocation *inv, const struct err *err)
+int fail_interrupted(struct invocation *inv, int sig, const struct err *err)
 {
 	const int r = fail_report(inv, -EINTR, err);
 
-	return r < 0 ? r : 128 + SIGINT;
+	return r < 0 ? r : 128 + (sig > 0 ? sig : SIGINT);
 }
 
 int fail_with(struct invocation *inv, enum cmd_status status, const struct err *err,

@@ -15,8 +15,8 @@ int fail_report(struct invocation *inv, int r, const struct err *err);
 /* The same for a sandbox that could not be set up. */
 int fail_sandbox(struct invocation *inv, const struct err *err);
 
-/* The same for what ^C ended: the exit code is that of a shell. */
-int fail_interrupted(struct invocation *inv, const struct err *err);
+/* The same for what a signal ended, ^C if it is not known (0): the exit code is that of a shell. */
+int fail_interrupted(struct invocation *inv, int sig, const struct err *err);
 
 /* The same for what no errno says, by its exit code; `fill` says more in the object's "data". */
 typedef void (*fail_data_fn)(struct json data, const void *ctx);

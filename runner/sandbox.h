@@ -312,8 +312,8 @@ struct sandbox_result {
 	int exit_code;    /* of the command, 128 + signal if one ended it */
 	int signal;       /* 0 if it ended by itself */
 	bool timed_out;
-	bool cancelled;   /* by SANDBOX_CANCEL */
-	bool interrupted; /* a signal that ends the caller came to it, and was passed on */
+	bool cancelled;  /* by SANDBOX_CANCEL */
+	int interrupted; /* the first signal that ends the caller, came to it and was passed on; 0 */
 	bool oom_killed;
 	bool truncated;
 	const char *limit; /* the one that ended or cut it: "memory", "time", ...; NULL for none */

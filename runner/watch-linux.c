@@ -224,7 +224,8 @@ static int on_signal(struct watch *w, struct err *err)
 		return 0;
 	}
 	pass.value = (int)info.ssi_signo;
-	w->ret->interrupted |= pass.value != SIGUSR1 && pass.value != SIGUSR2;
+	if (w->ret->interrupted == 0 && pass.value != SIGUSR1 && pass.value != SIGUSR2)
+		w->ret->interrupted = pass.value;
 	IGNORE_RESULT(line_send(w->run->line, &pass, NULL, 0),
 		      "a run that is gone needs no signal");
 	return 0;

@@ -219,7 +219,7 @@ static int finish(struct invocation *inv, const char *act, struct experiments_vi
 	experiments_view_done(v);
 	if (r == -EINTR && o->x.name) {
 		hint_resume(inv, o->x.name);
-		return fail_interrupted(inv, err);
+		return fail_interrupted(inv, 0, err);
 	}
 	if (r == -EEXIST)
 		cmd_hint(inv, "experiment list --all");

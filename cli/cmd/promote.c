@@ -221,6 +221,7 @@ static int promote_run(struct invocation *inv, struct err *err)
 	CLEANUP(typed_done) struct typed allow = { 0 };
 	CLEANUP(strlist_done) struct strlist checks = { 0 };
 	struct engine_run_limits limits;
+	int sig = 0;
 	struct engine_promote_options options = {
 		.clone = inv->n_words > 0 ? inv->words[0] : NULL,
 		.checks = cmd_values(&args->check),
@@ -239,6 +240,7 @@ static int promote_run(struct invocation *inv, struct err *err)
 		.limits = &limits,
 		.checking = promotions_on_check,
 		.checking_ctx = inv,
+		.ret_signal = &sig,
 	};
 	int r;
 
@@ -263,7 +265,7 @@ static int promote_run(struct invocation *inv, struct err *err)
 	progress_done(inv->progress);
 	hint(inv, r, err);
 	if (r == -EINTR)
-		return fail_interrupted(inv, err);
+		return fail_interrupted(inv, sig, err);
 	return r < 0 ? r : print_result(inv, &p, err);
 }
 

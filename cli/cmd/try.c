@@ -54,7 +54,7 @@ struct trying {
 	struct engine_waiting *waiting; /* owned */
 	struct engine_promotion promotion;
 	enum decision decision;
-	int signal; /* that ended the question; 0: none */
+	int signal; /* that ended the question or a check; 0: none */
 	int code;   /* of a promotion that did not come about */
 };
 
@@ -356,6 +356,7 @@ static int try_run(struct invocation *inv, struct err *err)
 		.watch = progress_watch(inv->progress),
 		.checking = promotions_on_check,
 		.checking_ctx = inv,
+		.ret_signal = &t.signal,
 	};
 	r = run_read_bare(inv, err);
 	r = r < 0 ? r : run_root_read_profile(inv, err);
@@ -383,7 +384,7 @@ static int try_run(struct invocation *inv, struct err *err)
 		return r;
 	r = inv->json ? decide_json(&t, err) : decide_for_people(&t, err);
 	if (r == -EINTR)
-		return fail_interrupted(inv, err);
+		return fail_interrupted(inv, t.signal, err);
 	if (r < 0)
 		return r;
 	/* ^C is one of the keys. */

@@ -51,6 +51,7 @@ struct engine_promote_options {
 	 */
 	void (*checking)(const char *command, const struct engine_run *run, void *ctx);
 	void *checking_ctx;
+	int *ret_signal; /* that ended a check, with -EINTR; NULL: who cares */
 };
 
 /* How a conflict was settled by somebody who looked at it (resolve.h). */

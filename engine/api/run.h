@@ -203,8 +203,8 @@ struct engine_run {
 	char trace[TRACEPARENT_SIZE]; /* of the caller; "": none */
 
 	int exit_code; /* as `snap run` has it: 124 for time, 126 and 127 if it could not be executed */
-	int signal;       /* 0: none ended it */
-	bool interrupted; /* a signal that ends its caller came; not in its record */
+	int signal;      /* 0: none ended it */
+	int interrupted; /* the first signal that ends its caller and came; not in its record */
 	bool timed_out, oom_killed;
 	char limit[16]; /* that ended or cut it; "": none */
 	bool root;      /* the clone was its `/` */

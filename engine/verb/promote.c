@@ -172,6 +172,8 @@ static int run_check(struct engine *e, const struct engine_promote_options *o, c
 	if (r < 0)
 		return err_wrap(err, r, "check '%.100s'", command);
 	/* Whoever ends the promotion asks for no verdict. */
+	if (run.interrupted && o->ret_signal)
+		*o->ret_signal = run.interrupted;
 	if (run.interrupted)
 		return err_set(err, -EINTR, "nothing is promoted: a signal ended check '%.100s'",
 			       command);

@@ -231,16 +231,16 @@ def whenever_the_asker_goes_nothing_appears_later(w):
     assert ended > 0, "none was killed while it was at it"
 
 
-def interrupted(w, *words):
-    """What a command says that gets ^C once its check runs, which begins with making the file `begun`."""
+def interrupted(w, *words, by=signal.SIGINT):
+    """What a command says that gets a signal once its check runs, which begins with making the file `begun`."""
     process = subprocess.Popen([SNAP, *words], cwd=w.project, env=w.env, stdin=subprocess.DEVNULL,
                                stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     while not list((w.store / "clones").glob("run-*/begun")):
         assert process.poll() is None, process.communicate()
         time.sleep(0.05)
-    process.send_signal(signal.SIGINT)
+    process.send_signal(by)
     out, err = process.communicate(timeout=60)
-    assert process.returncode == 130, (process.returncode, out, err)
+    assert process.returncode == 128 + by, (process.returncode, out, err)
     return out, err
 
 
@@ -254,8 +254,9 @@ def a_check_that_is_interrupted_ends_the_promotion_without_a_verdict(w):
     assert b"nothing is promoted: a signal ended check 'sleep 1000" in err, err
     out, _ = interrupted(w, "promote", "--json", "try", "--check", "trap 'exit 3' INT; touch begun; sleep 1000 & wait")
     assert "a signal ended check" in json.loads(out)["error"]["message"], out
+    assert b"a signal ended check" in interrupted(w, "promote", "try", "--check", check, by=signal.SIGTERM)[1]
     assert b"a signal ended check" in interrupted(
-        w, "try", "--promote-if-ok", "--check", check, "--", "sh", "-c", "echo third >README.md")[1]
+        w, "try", "--promote-if-ok", "--check", check, "--", "sh", "-c", "echo third >README.md", by=signal.SIGTERM)[1]
     (made,) = [c for c in w.ok("list", "--json").json("snap.list/1")["clones"] if c["clone"] != "try"]
     assert w.ok("run", made["clone"], "--", "cat", "README.md").out == b"third\n"
     w.ok("rm", made["clone"])
