@@ -19,6 +19,7 @@
 #include <sys/stat.h>
 
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "base/fdio.h"
 #include "runner/mount-api.h"
 #include "runner/sandbox-i.h"
@@ -417,12 +418,25 @@ int mounts_begin(struct run *run, struct err *err)
 	return r < 0 ? r : add_next(run, false, err);
 }
 
+/* What was to be hidden stays where it was found only for so long. */
+static int check_time(const struct sandbox_spec *spec, struct err *err)
+{
+	if (spec->mounted_by_ms == 0 || clock_ms() < spec->mounted_by_ms)
+		return 0;
+	return err_set(
+	    err, -ESTALE,
+	    "what the run sees was mounted too late, and what is to be hidden may have been "
+	    "moved meanwhile: try again");
+}
+
 int mounts_enter(struct run *run, struct err *err)
 {
 	int r = run->spec->root ? enter_clone(run, err) : 0;
 
 	if (r == 0)
 		r = add_next(run, true, err);
+	if (r == 0)
+		r = check_time(run->spec, err);
 	if (r < 0)
 		return r;
 	if (unlinkat(run->scratch, ".empty", AT_REMOVEDIR) < 0 ||

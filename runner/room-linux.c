@@ -17,6 +17,7 @@ struct room {
 	const char *cwd; /* in `text`, as are the strings of the mounts */
 	struct sandbox_mount mounts[SANDBOX_MOUNTS_MAX];
 	size_t n_mounts, used;
+	uint64_t mounted_by_ms;
 	char text[TEXT_MAX];
 };
 
@@ -73,6 +74,7 @@ int room_fill(struct room *room, const struct sandbox_spec *spec, const struct s
 	int r;
 
 	room->cwd = view->cwd ? view->cwd : spec->cwd;
+	room->mounted_by_ms = view->mounted_by_ms;
 	r = copy(room, &room->cwd, err);
 	for (size_t i = 0; r == 0 && i < spec->n_mounts; i++)
 		r = add_mount(room, &spec->mounts[i], err);
@@ -86,4 +88,5 @@ void room_show(const struct room *room, struct sandbox_spec *spec)
 	spec->cwd = room->cwd;
 	spec->mounts = room->mounts;
 	spec->n_mounts = room->n_mounts;
+	spec->mounted_by_ms = room->mounted_by_ms;
 }

@@ -236,6 +236,7 @@ struct sandbox_view {
 	const char *cwd;                    /* NULL: that of the spec */
 	const struct sandbox_mount *mounts; /* after those of the spec */
 	size_t n_mounts;
+	uint64_t mounted_by_ms; /* monotonic: what is mounted later means that nothing runs; 0 */
 };
 
 /*
@@ -252,7 +253,8 @@ struct sandbox_spec {
 	const char *hostname;
 	const struct sandbox_mount *mounts; /* in this order */
 	size_t n_mounts;
-	sandbox_view_fn view; /* NULL: that is all */
+	uint64_t mounted_by_ms; /* as in a view */
+	sandbox_view_fn view;   /* NULL: that is all */
 	void *view_ctx;
 
 	const struct sandbox_root *root; /* NULL: one of the host's folders */

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/buf.h"
+#include "base/clock.h"
 #include "runner/layout.h"
 #include "runner/sandbox-i.h"
 #include "tests/lib/test.h"
@@ -206,6 +207,22 @@ TEST(what_a_run_sees_may_come_late)
 	CHECK_EQ(access(test_path("ran"), F_OK), 0);
 	unlink(test_path("ran"));
 	CHECK_EQ(count_fds(), before);
+}
+
+TEST(what_is_mounted_too_late_means_that_nothing_runs)
+{
+	struct late late = { .view.mounted_by_ms = clock_ms() + 600000 };
+	struct sandbox_result res;
+	struct err err = { 0 };
+
+	need_namespaces();
+	CHECK_OK(leave_mark_with(false, &late, &res, &err), &err);
+	CHECK_EQ(access(test_path("ran"), F_OK), 0);
+	unlink(test_path("ran"));
+	late.view.mounted_by_ms = clock_ms();
+	CHECK_EQ(leave_mark_with(false, &late, &res, &err), -ESTALE);
+	CHECK_HAS(err.msg, "was mounted too late");
+	CHECK_EQ(access(test_path("ran"), F_OK), -1);
 }
 
 TEST(what_a_run_is_to_see_and_cannot_be_shown_means_that_nothing_runs)
