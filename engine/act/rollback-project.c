@@ -10,6 +10,7 @@
 #include "engine/find/part-i.h"
 #include "engine/find/rules-i.h"
 #include "snapshot/apply/judge.h"
+#include "snapshot/diff/changes.h"
 
 static int add_judgement(const struct judgement *it, void *ctx)
 {
@@ -81,6 +82,29 @@ static int fill_some(struct rolling *g, struct snapshot *ret, struct err *err)
 	return 0;
 }
 
+/* 1 if a person would say so: times and inode numbers alone make no difference. */
+static int differ(struct rolling *g, const struct object_id *from, struct err *err)
+{
+	struct changes n = { 0 };
+	int r = changes_count(g->store, from, &g->now, &n, err);
+
+	return r < 0 ? r : n.added + n.modified + n.deleted > 0;
+}
+
+/* 1 if the project has changes that its asker does not know. */
+static int is_edited(struct rolling *g, const struct captured *now, struct err *err)
+{
+	CLEANUP(snapshot_done) struct snapshot since = { 0 };
+	int r;
+
+	if (!g->options->since || now->stats.files == 0)
+		return 0;
+	r = snapshot_find(g->store, g->options->since, &since, err);
+	if (r >= 0)
+		r = differ(g, &since.root, err);
+	return r <= 0 ? r : differ(g, &g->to.root, err);
+}
+
 /* A conflict or a held path is a result; then nothing was changed. */
 static int change_project(struct rolling *g, struct landing *landing, struct err *err)
 {
@@ -128,7 +152,9 @@ int rolling_move_project(struct rolling *g, struct err *err)
 
 	g->now = landing.now.root;
 	g->unread = &landing.now.unread;
-	r = r < 0 ? r : change_project(g, &landing, err);
+	r = r < 0 ? r : is_edited(g, &landing.now, err);
+	g->result.edited = r == 1;
+	r = r == 0 ? change_project(g, &landing, err) : r;
 	g->unread = NULL;
-	return r;
+	return r < 0 ? r : 0;
 }

@@ -132,12 +132,14 @@ NODISCARD int engine_fetch(struct engine *e, const struct engine_fetch_options *
 			   struct engine_fetched *ret, struct err *err);
 
 /*
- * Fetch, and say whether the project can simply become that snapshot: *ret_changed is false if it holds
- * what was pushed or fetched under this name last, or nothing at all, and true if it has changes of its
- * own since, which are to be merged.  The project's files are untouched in both cases.
+ * Fetch, and say whether the project can simply become that snapshot.  ret_since is the snapshot that it
+ * was when this name was pushed or pulled last: whoever changes the project has to make sure that it still
+ * looks like that (`since` of engine_rollback()).  "": that is not known, and *ret_changed is true if the
+ * project has files that are not the snapshot's, which are to be merged.  The project's files are untouched.
  */
 NODISCARD int engine_fetch_for(struct engine *e, const struct engine_fetch_options *options,
-			       struct engine_fetched *ret, bool *ret_changed, struct err *err);
+			       struct engine_fetched *ret, bool *ret_changed,
+			       char ret_since[ENGINE_ID_SIZE], struct err *err);
 
 /* The project looks like what was fetched now: changes of the next one are counted from it. */
 void engine_fetch_applied(struct engine *e, const struct engine_fetched *fetched);

@@ -26,6 +26,9 @@ struct engine_rollback_options {
 	bool dry_run;         /* only say what would change */
 	bool clone_only;      /* the first word is a clone's name and nothing else */
 	bool own_only;        /* of a project: no state that a clone made; -ECANCELED */
+	/* Of a project: the id of a snapshot.  Unless the project looks like it, like the wanted one,
+	   or has no files, it is `edited`, and nothing changes.  NULL: in any case. */
+	const char *since;
 	/* Patterns of .gitignore: only what they name goes back; none: everything. */
 	struct engine_list paths;
 	/* Of a project to a state of a clone: paths that the guard lets pass, with all below them. */
@@ -51,6 +54,7 @@ struct engine_rolled {
 	char saved[ENGINE_ID_SIZE];   /* the one that holds what was there; "": nothing changed */
 	char receipt[ENGINE_ID_SIZE]; /* of a project that was changed: by which it is undone */
 	bool dry_run;
+	bool edited;      /* `since` the asker's snapshot; nothing was changed */
 	uint64_t changed; /* paths; times alone do not count */
 	struct engine_rolled_path *paths;
 	size_t n_paths;

@@ -4,8 +4,9 @@
 #include "engine/transfer/transfer-i.h"
 #include "snapshot/diff/changes.h"
 
-/* The root that the project had when it was pushed or pulled last; 1 if it is known. */
-static int root_before(struct engine *e, const char *from, struct object_id *ret, struct err *err)
+/* The snapshot that the project was when it was pushed or pulled last; 1 if it is known. */
+static int find_before(struct engine *e, const char *from, char ret[ENGINE_ID_SIZE],
+		       struct err *err)
 {
 	CLEANUP(snapshot_done) struct snapshot s = { 0 };
 	CLEANUP(target_done) struct target t = { 0 };
@@ -23,7 +24,7 @@ static int root_before(struct engine *e, const char *from, struct object_id *ret
 	if (seen.applied[0] == '\0' || engine_store(e, STORE_READ, &store, &ignored) < 0 ||
 	    snapshot_find(store, seen.applied, &s, &ignored) < 0)
 		return 0;
-	*ret = s.root;
+	memcpy(ret, seen.applied, sizeof(seen.applied));
 	return 1;
 }
 
@@ -40,46 +41,46 @@ void engine_fetch_applied(struct engine *e, const struct engine_fetched *fetched
 	seen_save(e, &t, &seen);
 }
 
-/* 1 if a person would say so: times and inode numbers of what was written again are others. */
-static int differ(struct store *s, const struct object_id *a, const struct object_id *b,
-		  struct err *err)
+/* 1 if the project has files that are not those of the snapshot.  A new project is registered. */
+static int has_others(struct engine *e, const struct engine_fetch_options *options,
+		      const struct engine_fetched *fetched, struct err *err)
 {
-	struct changes changes = { 0 };
-	int r = changes_count(s, a, b, &changes, err);
-
-	return r < 0 ? r : changes.added + changes.modified + changes.deleted > 0;
-}
-
-int engine_fetch_for(struct engine *e, const struct engine_fetch_options *options,
-		     struct engine_fetched *ret, bool *ret_changed, struct err *err)
-{
-	CLEANUP(engine_fetched_done) struct engine_fetched fetched = { 0 };
 	CLEANUP(engine_taken_done) struct engine_taken taken = { 0 };
 	CLEANUP(snapshot_done) struct snapshot now = { 0 }, then = { 0 };
 	const struct engine_take_options take = { .automatic = true, .watch = options->watch };
-	struct object_id before = { { 0 } };
+	struct changes changes = { 0 };
 	struct store *store;
-	int had = root_before(e, options->from, &before, err), r;
+	int r = engine_take(e, &take, &taken, err);
 
-	if (had < 0)
-		return had;
-	r = engine_fetch(e, options, &fetched, err);
-	if (r == 0)
-		r = engine_take(e, &take, &taken, err);
 	if (r == 0)
 		r = engine_store(e, STORE_READ, &store, err);
 	if (r == 0)
 		r = snapshot_find(store, taken.snapshot.id, &now, err);
+	if (r < 0 || now.files == 0)
+		return r;
+	r = snapshot_find(store, fetched->snapshot.id, &then, err);
 	if (r == 0)
-		r = snapshot_find(store, fetched.snapshot.id, &then, err);
+		r = changes_count(store, &then.root, &now.root, &changes, err);
+	return r < 0 ? r : changes.added + changes.modified + changes.deleted > 0;
+}
+
+int engine_fetch_for(struct engine *e, const struct engine_fetch_options *options,
+		     struct engine_fetched *ret, bool *ret_changed, char ret_since[ENGINE_ID_SIZE],
+		     struct err *err)
+{
+	CLEANUP(engine_fetched_done) struct engine_fetched fetched = { 0 };
+	char since[ENGINE_ID_SIZE] = "";
+	int r = find_before(e, options->from, since, err);
+	const bool known = r == 1;
+
+	if (r >= 0)
+		r = engine_fetch(e, options, &fetched, err);
+	if (r >= 0 && !known)
+		r = has_others(e, options, &fetched, err);
 	if (r < 0)
 		return r;
-	r = had ? differ(store, &before, &now.root, err) : 1;
-	if (r == 1)
-		r = differ(store, &then.root, &now.root, err);
-	if (r < 0)
-		return r;
-	*ret_changed = now.files > 0 && r > 0;
+	*ret_changed = r == 1 && !known;
+	memcpy(ret_since, since, sizeof(since));
 	*ret = TAKE_STRUCT(fetched);
 	return 0;
 }

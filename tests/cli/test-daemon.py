@@ -885,7 +885,8 @@ TAKE = {"project": None, "clone": None, "message": "late", "tag": None, "meta": 
         "skip_unreadable": False, "lazy": False, "passing": False, "automatic": False, "include": []}
 ARTIFACT = {"clone": "try", "paths": ["README.md"], "meta": None, "run": None, "session": None}
 ROLLBACK = {"first": None, "second": None, "no_git": False, "skip_unreadable": False,
-            "dry_run": False, "clone_only": False, "own_only": False, "rules": None, "paths": [], "allow": []}
+            "dry_run": False, "clone_only": False, "own_only": False, "since": None, "rules": None, "paths": [],
+            "allow": []}
 
 
 @test
