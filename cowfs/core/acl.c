@@ -1,7 +1,7 @@
 /*
  * acl.c - a version and entries of eight bytes, in a fixed order of their tags: owner, users,
- * group, groups, mask, others.  The mask is the most that users, group and groups may, and must
- * be there if users or groups are.  Ids do not have to be sorted, nor to differ.
+ * group, groups, mask, others. The mask bounds the rights of users, group and groups, and must be
+ * there if users or groups are. Ids do not have to be sorted, nor to differ.
  */
 #include "cowfs/core/acl.h"
 

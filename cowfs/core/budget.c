@@ -1,6 +1,5 @@
 /*
- * budget.c - what all layers share and may run short of: memory for what is dirty, room on the
- * disk, time to load.
+ * budget.c - shared, limited resources of all layers: dirty memory, room on the disk, time to load.
  */
 #include <errno.h>
 

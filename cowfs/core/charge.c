@@ -1,10 +1,9 @@
 /*
- * charge.c - what a clone is charged for beside the bytes of its files: inodes, names, targets of
- * symlinks, extended attributes.
+ * charge.c - the charge to a clone for inodes, names, targets of symlinks and extended attributes,
+ * besides the bytes of its files.
  *
- * A little of it is free, so that a limit of so many bytes leaves so many for files.  What is not
- * known without reading the store, the attributes of something stored that is removed unread, is
- * not given back.
+ * A little of it is free, so that a limit of so many bytes leaves so many for files. If a stored
+ * file is removed unread, its attributes are unknown and not credited.
  */
 #include <errno.h>
 #include <string.h>

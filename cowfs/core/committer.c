@@ -1,5 +1,5 @@
 /*
- * committer.c - the thread that persists layers when it is time, or when something is short.
+ * committer.c - the thread that persists layers, when their time has come or a resource is short.
  */
 
 #include "base/log.h"

@@ -1,5 +1,5 @@
 /*
- * dir.c - finding names: those that are known here, over those that are stored.
+ * dir.c - finding names: those in memory, over the stored ones.
  */
 #include <errno.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /*
- * entry.c - names that are known here: what they lead to, and how they differ from what is stored.
+ * entry.c - names in memory: what they lead to, and how they differ from the stored ones.
  */
 #include <assert.h>
 #include <errno.h>

@@ -1,10 +1,10 @@
 /*
  * Space for bytes that nobody has written yet.
  *
- * A block of an allocated range that was a hole becomes one that is whole and has no bytes: it reads as
+ * A block of an allocated range that was a hole becomes a whole block without bytes: it reads as
  * zeros and takes no memory, yet counts as data, in the layer and, as a chunk of zeros that all
- * such blocks share, in the store.  One block stands for all of them: whoever writes to one copies it
- * first, as with every shared block.
+ * such blocks share, in the store. One block stands for all of them: a writer copies it first, like
+ * every shared block.
  */
 #include <errno.h>
 

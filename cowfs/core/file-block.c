@@ -1,7 +1,7 @@
 /*
- * Memory for a block is taken as its bytes come: as much as the first write needs, and four times
- * as much whenever that is not enough.  What lies outside the range is not even zeroed before
- * somebody needs it to be: most blocks are written from their first byte to their last.
+ * Memory for a block grows with its bytes: as much as the first write needs, then four times as
+ * much each time. Bytes outside the range are not even zeroed before they are needed: most blocks
+ * are written from their first byte to their last.
  */
 #include <assert.h>
 #include <errno.h>

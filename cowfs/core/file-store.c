@@ -1,12 +1,12 @@
 /*
- * What a frozen file shares with the live one never changes: a writer copies a shared block,
- * and puts the copy in its place.  So a block that both have still holds what was
- * stored, and a hole that both have is one there too.
+ * Content that a frozen file shares with the live one never changes: a writer copies a shared
+ * block, and puts the copy in its place. So a block that both have still holds the stored bytes,
+ * and a hole that both have is one there too.
  *
- * All else that the live file has in its list differs from what was stored, or may.  A block of it
- * that is not whole shows the content underneath, old or new: where it does, nothing was
- * frozen that differs from the old content.  What the live file has no extent for was frozen as it
- * is, up to `low`.
+ * Everything else in the live file's list differs from the stored content, or may. An incomplete
+ * block there shows the content underneath, old or new: at those bytes, nothing was frozen that
+ * differs from the old content. Ranges without an extent in the live file were frozen as they are,
+ * up to `low`.
  */
 #include <assert.h>
 #include <errno.h>

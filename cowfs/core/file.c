@@ -1,13 +1,13 @@
 /*
- * How a change goes.  It is cut into patches, one per block.  Only the first and the last of
- * them can cover their block in part, so only those two can need what is underneath.
+ * The steps of a change. It is cut into patches, one per block. Only the first and the last of them
+ * can cover their block in part, so only those two can need the content underneath.
  *
- *   look   what is needed is in the cache, or it is -EAGAIN
+ *   look   needed content is in the cache, or the result is -EAGAIN
  *   make   take all memory: after that nothing can fail
  *   enter  new blocks come into the list
  *   fill   and only now bytes change
  *
- * Until `enter` nobody can see a difference but in the memory that is taken.
+ * Before `enter` nobody can see a difference, except in the memory taken.
  */
 #include "cowfs/core/file.h"
 

@@ -1,10 +1,10 @@
 /*
- * freeze-put.c - what was frozen becomes objects, bottom-up.
+ * freeze-put.c - frozen changes become objects, bottom-up.
  *
- * Bytes and attributes go first, then directories.  No file names another one, and of the directories
- * behind the one that the last is in none is in another: those can be put in any order,
- * so several threads do it if a caller waits for the end.  A background put checks now and then
- * whether a caller has come.
+ * Bytes and attributes go first, then directories. No file names another one. Directories after the
+ * parent of the last one in the list are not inside each other, so they can be put in any order,
+ * and several threads do that if a caller waits for the end. A background put checks now and then
+ * whether a caller now waits.
  */
 #include <stdlib.h>
 

@@ -1,10 +1,10 @@
 /*
- * freeze.c - what was changed in a layer becomes objects, while it goes on changing.
+ * freeze.c - changes of a layer become objects, while it continues to change.
  *
- * Collecting visits marked directories only and shares the blocks of files, so it is quick
- * and in O(changed).  Putting (freeze-put.c) works on what was collected and on nothing else.
- * Settling finds out what has not changed since: that is as stored now, and its memory goes.
- * Whatever did change since keeps a later generation and stays marked.
+ * Collecting visits marked directories only and shares the blocks of files, so it is quick and in
+ * O(changed). Putting (freeze-put.c) works only on what was collected. Settling finds everything
+ * that has not changed since: it equals the stored form now, and its memory goes. Later changes
+ * have a later generation and stay marked.
  */
 #include <errno.h>
 #include <stdlib.h>

@@ -1,8 +1,8 @@
 /*
- * A piece that may have a successor ends at a page's end; of each thread the last one is kept if it
- * is of that kind.  The system and the layer's caller say whether the thread is still in that write(2):
- * one that sleeps without awaiting an answer, has sent another request, or has run for a while since,
- * has left it.
+ * A piece that may have a successor ends at a page's end; for each thread the last such piece is
+ * kept. The system and the layer's caller say whether the thread is still in that write(2): it has
+ * left if it sleeps without awaiting an answer, has sent another request, or has run for a while
+ * since.
  */
 #include "cowfs/core/halves-i.h"
 

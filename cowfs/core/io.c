@@ -1,8 +1,8 @@
 /*
  * io.c - the bytes of files: reading, writing, holes, copying.
  *
- * A read finds out under the lock where its bytes are and takes references; fetching
- * chunks happens without it, and the answer points into what is held, uncopied.
+ * A read finds its bytes under the lock and takes references. It fetches chunks without the lock,
+ * and the answer points into the referenced memory, uncopied.
  */
 #include <errno.h>
 #include <stdlib.h>

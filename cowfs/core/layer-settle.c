@@ -1,5 +1,5 @@
 /*
- * layer-settle.c - what a layer was promised has been captured: its root names that from now on.
+ * layer-settle.c - replace the promises of a layer's root when they have been captured.
  */
 #include <errno.h>
 

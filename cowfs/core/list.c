@@ -1,14 +1,13 @@
 /*
  * list.c - the names of a directory, with cursors that stay good.
  *
- * Names are given in the order of a keyed hash, and the cursor behind a name is its
- * hash: it means the same place whatever came or went meanwhile, after a persist, a
- * rollback, even a restart.  Sorting by it takes all names at once: a listing, made when
- * somebody begins at the top and used until he is through.  What is known to be gone by
- * then is left out.
+ * Names come in the order of a keyed hash, and the cursor after a name is its hash. It means the
+ * same place whatever changed meanwhile, after a persist, a rollback, even a restart. Sorting by it
+ * takes all names at once: a listing, made when a reader begins at the top and used until it has
+ * finished. Names that are known to be gone by then are left out.
  *
- * Should two names share a hash, the cursor behind the first is the place before both:
- * one may then be given twice, but none is left out.
+ * If two names share a hash, the cursor after the first is the place before both: one may then be
+ * given twice, but none is left out.
  */
 #include <errno.h>
 #include <stdlib.h>

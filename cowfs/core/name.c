@@ -1,8 +1,8 @@
 /*
- * name.c - looking names up, and making and removing them.  Renaming is rename.c.
+ * name.c - looking names up, and creating and removing them. Renaming is rename.c.
  *
- * Every change looks at all it needs first and then cannot fail but for memory, so an
- * operation that must be done again has done nothing yet.
+ * Every change first checks everything that it needs, and then only memory can fail it. So an
+ * operation that must be repeated has done nothing yet.
  */
 #include <errno.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /*
- * node-xattr.c - the attributes of a node: a set that is stored, or one in memory in its place.
+ * node-xattr.c - the attributes of a node: a stored set, or one in memory in its place.
  */
 #include <errno.h>
 #include <stdlib.h>

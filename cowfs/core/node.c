@@ -1,9 +1,9 @@
 /*
- * node.c - what callers know by number, and how long it lives.
+ * node.c - nodes by number, and how long they live.
  *
- * A node is in memory as long as somebody refers to it, or it differs from what is
- * stored, or something below it does either.  When the last reason goes it is taken
- * out of its directories, which may have been the last reason for those.
+ * A node is in memory as long as somebody refers to it, or it differs from its stored form, or
+ * either is true of something below it. When the last reason goes it is taken out of its
+ * directories, which may have been the last reason for those.
  */
 #include <errno.h>
 #include <stdlib.h>

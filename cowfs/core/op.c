@@ -1,5 +1,5 @@
 /*
- * op.c - one operation of a layer: the lock, what it lacks, and doing it again.
+ * op.c - one operation of a layer: its lock, what it lacks, and its repetition.
  */
 #include <errno.h>
 #include <stdlib.h>

@@ -1,13 +1,13 @@
 /*
  * partly.c - large files that are changed while they are promised (docs/design/lazy.md).
  *
- * Such a file has its promise underneath and blocks of its own over it, as any file that is being
- * changed.  Two things hold besides.  No block of its own shows promised bytes: what a change covers in
- * part is read first, so a promise that is lost takes nothing with it that a caller has been told is
- * there.  And it exists in memory alone: its promise is kept before anything is persisted.
+ * Such a file has its promise underneath and its own blocks over it, like any file that is being
+ * changed. Two more rules hold. No block of its own shows promised bytes: bytes around a partial
+ * change are read first, so a promise that is lost takes no bytes that a caller relies on. And it
+ * exists in memory only: its promise is kept before anything is persisted.
  *
- * Only what nobody can change before it is kept may become partly promised; else the first change waits
- * until all of it is.
+ * Only a file that nobody can change before its promise is kept may become partly promised; for any
+ * other the first change waits until all of it is.
  */
 #include <errno.h>
 

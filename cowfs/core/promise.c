@@ -1,10 +1,10 @@
 /*
  * promise.c - files whose bytes are promised and not yet captured (docs/design/lazy.md).
  *
- * The first operation that needs a byte of such a file, or changes one, has the promise kept; then the
- * file stands on an ordinary content.  Of a large one, reads get the bytes that they need and no others
- * (io.c), and it may be changed while the rest is promised (partly.c).  All promises of changed files
- * are kept before anything is persisted, so in a tree only a file that nobody changed can be a promise.
+ * The first operation that needs a byte of such a file, or changes one, has the promise kept; then
+ * the file has an ordinary content. Reads of a large one get just their bytes (io.c), and it may be
+ * changed while the rest is promised (partly.c). All promises of changed files are kept before
+ * anything is persisted, so in a tree only an unchanged file can be a promise.
  */
 #include <assert.h>
 #include <errno.h>

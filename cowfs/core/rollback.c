@@ -1,9 +1,9 @@
 /*
  * rollback.c - a layer shows another root while it is in use.
  *
- * Changes wait from the moment that what is there is frozen to the moment that the other root is
- * there, so nothing falls between the two.  Once all is persisted, what is in memory is as
- * stored and has only to learn where the other root differs.
+ * Changes wait from the freeze of the present state until the other root is there, so none falls
+ * between the two. Once all is persisted, memory equals the stored state and only needs the
+ * differences of the other root.
  */
 #include <assert.h>
 #include <errno.h>

@@ -1,19 +1,18 @@
 /*
- * sweep.c - garbage goes by itself.
+ * sweep.c - automatic garbage collection.
  *
- * What a layer persists takes the place of what it persisted before, and that stays in the store
- * until a gc.  So each layer is charged for what it appends, until a gc has taken what of it
- * nothing names any more:
+ * What a layer persists replaces what it persisted before, which stays in the store until a gc. So
+ * each layer is charged for what it appends, until a gc has removed the unnamed part of it:
  *
- *   - One that has a limit and has appended as much again, or garbage_min, or a sixteenth of what
- *     the store takes, whichever is most, waits for a gc before it is persisted once more.  The
- *     cost of a gc grows with the store, so in a large one a small limit must not cause many.
- *   - When all together have appended a share of what the store takes, a gc follows as soon as
- *     nothing else is to be done, and if it is four times as much, at once.  What was removed counts
- *     as if it had been appended: it may have been there at the last gc, and is garbage only now.
+ *   - A layer with a limit waits for a gc before its next persist once it has appended more than
+ *     the largest of its limit, garbage_min and a sixteenth of the store. The cost of a gc grows
+ *     with the store, so in a large one a small limit must not cause many.
+ *   - When all together have appended a share of the store's size, a gc follows as soon as the
+ *     committer is idle, and at four times as much, at once. Removed bytes count as appended: they
+ *     may have been needed at the last gc, and are garbage only now.
  *
- * The committer's thread does it, in small steps; between them it persists what is due.  Whoever
- * wants a gc or a check of his own ends it (gc.h).
+ * The committer's thread does it, in small steps; between them it persists what is due. A requested
+ * gc or check ends it (gc.h).
  */
 #include <errno.h>
 #include <inttypes.h>

@@ -1,5 +1,5 @@
 /*
- * xattr.c - asking for and changing extended attributes; access lists are among them.
+ * xattr.c - reading and changing extended attributes; access lists are among them.
  */
 #include "cowfs/store/xattrs.h"
 

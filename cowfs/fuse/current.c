@@ -1,5 +1,5 @@
 /*
- * current.c - what the calling thread is handling, and for whom.
+ * current.c - the request that the calling thread is handling, and its caller.
  */
 #include <assert.h>
 #include <errno.h>

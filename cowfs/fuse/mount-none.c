@@ -1,4 +1,6 @@
-/* mount.h where nothing can be mounted: every call that could do so says why not. */
+/*
+ * mount.h where nothing can be mounted: every call that could do so gives the reason.
+ */
 #include "cowfs/fuse/mount.h"
 
 #include <errno.h>

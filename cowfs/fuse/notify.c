@@ -1,10 +1,10 @@
 /*
- * Names first, then directories: a listing is read again only once it is dropped, and the
- * names in it must not be answered from memory by then.  Both wait for requests under way in that
+ * Names first, then directories: a listing is read again only once it is dropped, and the names in
+ * it must not be answered from memory by then. Both wait for requests in progress in that
  * directory, which is why no thread that answers requests may come here.
  *
- * Directories are dropped even if none of their names was known to the kernel: it keeps
- * listings apart from names.
+ * Directories are dropped even if none of their names was known to the kernel: it caches listings
+ * separately.
  */
 #include "cowfs/fuse/mates.h"
 

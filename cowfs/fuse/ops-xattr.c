@@ -1,7 +1,7 @@
 /*
- * The kernel passes on any name.  Which there are is for the file system to say, and here it is
- * what ext4 says.  ACLs are attributes that the kernel asks for when it checks permissions;
- * the layer knows how files inherit them and how they change a mode.
+ * The kernel passes on any name. The file system decides which exist, and here it is as in ext4.
+ * ACLs are attributes that the kernel asks for when it checks permissions; the layer knows how
+ * files inherit them and how they change a mode.
  */
 #include "cowfs/fuse/ops.h"
 

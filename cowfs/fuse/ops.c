@@ -1,5 +1,5 @@
 /*
- * What is not in this table libfuse answers with ENOSYS, and the kernel asks once:
+ * libfuse answers everything that is not in this table with ENOSYS, and the kernel asks once:
  * FLUSH, POLL, BMAP, locks (it keeps them itself) and what is younger than libfuse, STATX.
  */
 #include "cowfs/fuse/ops.h"

@@ -1,8 +1,7 @@
 /*
- * macFUSE speaks the protocol through its own libfuse3, without the kernel's /dev/fuse,
- * mount(2) options, INIT flags and notifications that the other files here are made of.
- * Until somebody has done that work and run it on a Mac, a mount is refused, in full
- * sentences: see mount-none.c.
+ * macFUSE speaks the protocol through its own libfuse3, without the kernel's /dev/fuse, mount(2)
+ * options, INIT flags and notifications that the other files here use. Until somebody has written
+ * that and run it on a Mac, a mount is refused, in full sentences: see mount-none.c.
  */
 #include "cowfs/fuse/mount-none-i.h"
 

@@ -1,11 +1,10 @@
 /*
  * The thread that reads a connection.
  *
- * To be woken costs more than all else that answering takes (about 20 us on an idle
- * machine), and one request is mostly followed by the next within 10: so the reader polls
- * for a while before it blocks.  It does so only as long as that pays: while requests
- * do come that fast, for one mount at a time, and not on a machine that has no CPU
- * to spare.
+ * Waking a thread costs more than the rest of an answer (about 20 us on an idle machine), and the
+ * next request mostly follows within 10. So the reader polls for a while before it blocks. It does
+ * so only while that pays: while requests do come that fast, for one mount at a time, and not on a
+ * machine that has no CPU to spare.
  */
 #include <errno.h>
 #include <poll.h>

@@ -1,17 +1,16 @@
 /*
- * How a put travels.  The id is looked up among the pending objects, then in the
- * database; a hit is compared byte by byte.  A miss is packed in the calling thread
- * and becomes a `struct pending_object`, shared by all batches that put the same bytes.
- * A batch writes its pending objects at its commit: in a transaction on chunks.db,
- * synced, then in one on meta.db that holds recipes, trees, attribute sets and refs.  What is
- * much goes before that, in pieces and without refs, so that others can commit in between; so
- * does what takes too much memory.  A crash between the two leaves
- * chunks without a name, which gc takes, never a name without its chunks.
+ * The path of a put. The id is looked up among the pending objects, then in the database; a hit is
+ * compared byte by byte. A miss is packed in the calling thread and becomes a `struct
+ * pending_object`, shared by all batches that put the same bytes. A batch writes its pending
+ * objects at its commit: in a transaction on chunks.db, synced, then in one on meta.db that holds
+ * recipes, trees, attribute sets and refs. Large batches write earlier too, in pieces and without
+ * refs, so that others can commit in between and memory stays bounded. A crash between the two
+ * leaves chunks without a name, which gc removes, never a name without its chunks.
  *
- * An object leaves `pending` only after the transaction that stored it, so at any
- * time it is found in one of the two places.  Two threads may still both miss and
- * both pack; the second finds the first in `pending`, or, later still, the insert
- * meets the unique index and compares then (keep_existing()).
+ * An object leaves `pending` only after the transaction that stored it, so at any time it is found
+ * in one of the two places. Two threads may still both miss and both pack; the second finds the
+ * first in `pending`, or, later still, the insert meets the unique index and compares then
+ * (keep_existing()).
  */
 #include <assert.h>
 #include <errno.h>

@@ -1,19 +1,19 @@
 /*
- * A table of objects in shards, each with a lock of its own; an id is a hash already and
- * picks shard and bucket as it is.
+ * A table of objects in shards, each with a lock of its own; an id is a hash already and picks
+ * shard and bucket as it is.
  *
- * What may be given up stands in a queue of its shard.  Being found moves nothing: it sets a
- * bit, for which the object is spared once when its turn comes ("second chance", nearly
- * least recently used).  An object that is referenced when its turn comes leaves the queue, and
- * returns to it with the release of its last reference; so no turn is wasted twice on an object
- * that cannot go.  Over budget, shards take turns, one lock at a time.
+ * Objects that may be evicted are in a queue of their shard. A hit moves nothing: it sets a bit,
+ * for which the object is spared once when its turn comes ("second chance", nearly least recently
+ * used). An object that is referenced when its turn comes leaves the queue, and returns to it with
+ * the release of its last reference; so no turn is wasted twice on an object that cannot go. Over
+ * budget, shards take turns, one lock at a time.
  *
- * References and bits are one word.  It goes from no reference to one under the shard's
- * lock only, so what is seen there without any can be freed.
+ * References and bits are one word. It goes from no reference to one only under the shard's lock,
+ * so an object seen there without any can be freed.
  *
- * Bytes are compared with their id when they are read, and no further: readers of tree nodes
- * check each record as they decode it, so verifying whole nodes here would only make the
- * first look-up in a directory dearer.
+ * Bytes are compared with their id when they are read, and not checked further: readers of tree
+ * nodes check each record as they decode it, so verifying whole nodes here would only make the
+ * first look-up in a directory slower.
  */
 #include "cowfs/store/cache.h"
 

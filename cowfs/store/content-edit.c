@@ -1,17 +1,17 @@
 /*
- * content-edit.c - go down the old recipe where something changed, and put that way anew.
+ * content-edit.c - descend the old recipe where something changed, and put that path anew.
  *
- * Nodes are known here by their height: a block has 0, a node of recipe level n has n + 1.
- * Where the file becomes higher its old top is slot 0 of nodes that do not exist; where it
- * becomes lower, the nodes above the new top are read and not put.  So both are edited like
- * any other, from the greater height down.
+ * Nodes are known here by their height: a block has 0, a node of recipe level n has n + 1. If the
+ * file becomes higher, its old top is slot 0 of nodes that do not exist; if it becomes lower, the
+ * nodes above the new top are read and not put. So both are edited like any other, from the greater
+ * height down.
  *
- * The block that `kept` cuts becomes one change more.  After that only ids count: a block
- * has the id of its change, or else its old id, or else, behind what is kept, none.
+ * The block that `kept` cuts becomes one more change. After that only ids count: a block has the id
+ * of its change, or else its old id, or else, after the kept part, none.
  *
- * How many bytes are data is known from the base, less what goes, plus what comes; if little
- * of a base stays that has holes, what stays is counted instead.  Only for whole subtrees
- * of a file with holes does counting read nodes that would not be read otherwise.
+ * The number of data bytes is known from the base, less what goes, plus what comes; if little stays
+ * of a base with holes, the rest is counted instead. Only for whole subtrees of a file with holes
+ * does counting read extra nodes.
  */
 #include "cowfs/store/content-edit.h"
 

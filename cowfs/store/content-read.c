@@ -1,7 +1,7 @@
 /*
- * The reader holds, per level, the node it went through last, and the chunk it
- * unpacked last.  It forgets what it holds before it asks for another and keeps the
- * other only once that passed every check, so nothing that failed one is ever used.
+ * The reader holds, per level, the node it went through last, and the chunk it unpacked last. It
+ * forgets what it holds before it asks for another, and keeps the other only once that passed every
+ * check, so nothing that failed one is ever used.
  */
 #include "cowfs/store/content.h"
 

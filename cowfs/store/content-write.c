@@ -1,11 +1,11 @@
 /*
- * The writer holds one block that is being filled, the id of the block put last, and
- * per level the node that is being filled.  Every node it holds covers the block put
- * last, so the number of each follows from where that block starts.
+ * The writer holds one block that is being filled, the id of the block put last, and per level the
+ * node that is being filled. Every node it holds covers the block put last, so the start of that
+ * block gives the number of each.
  *
- * A hole only moves the position.  Nodes that do not reach the next block are put
- * when that block comes, one per level however far away it is, and a node exists
- * only once something has its place in it.  So a file of one block has none.
+ * A hole only moves the position. Nodes that do not reach the next block are put when that block
+ * comes, one per level however far away it is, and a node exists only once it has content. So a
+ * file of one block has none.
  */
 #include "cowfs/store/content.h"
 

@@ -1,14 +1,14 @@
 /*
- * db-vfs.c - SQLite's log, written with one call a transaction.
+ * db-vfs.c - SQLite's log, written with one call per transaction.
  *
- * SQLite writes each page of a transaction to its log with two calls: a header, then the page.  A
- * commit of 15 pages makes 30 of them.  This file stands between SQLite and the file of the log.  It
- * collects pages that follow each other, and writes them when the last one of a transaction comes,
- * whose header says so.  Before that nobody but this connection may look at them, and it writes them
- * before it reads.  So a failure to write is reported before SQLite makes the transaction visible.
+ * SQLite writes each page of a transaction to its log with two calls: a header, then the page. A
+ * commit of 15 pages makes 30 of them. This file stands between SQLite and the file of the log. It
+ * collects consecutive pages, and writes them when the last one of a transaction comes, whose
+ * header says so. Before that only this connection may read them, and it writes them before it
+ * reads. So a failed write is reported before SQLite makes the transaction visible.
  *
- * A sync may come from another thread, in the middle of a transaction.  It is for transactions that
- * are complete, and those are in the file: it leaves alone what is collected.
+ * A sync may come from another thread, in the middle of a transaction. It is for complete
+ * transactions, and those are in the file: it leaves collected pages alone.
  */
 #include <pthread.h>
 #include <string.h>

@@ -1,16 +1,16 @@
 /*
- * Packed form: method u8, raw length u24, body.  Method 0 is the bytes themselves,
- * method 1 one zstd frame.
+ * Packed form: method u8, raw length u24, body. Method 0 is the bytes themselves, method 1 one zstd
+ * frame.
  *
- * Rule for data that does not compress: zstd finds that out by itself at memory speed, so there
- * is no guessing beforehand; the frame is kept only if it saves a sixteenth, because reading it
- * costs a decompression for ever.
+ * Data that does not compress: zstd finds that out by itself at memory speed, so there is no
+ * guessing beforehand. The frame is kept only if it saves a sixteenth, because every read has to
+ * decompress it.
  *
- * Level -1 leaves what it finds no match for as it is.  Trees and recipes are mostly ids, numbers
- * and names: it saves as much of them as level 1 (0.42 of small nodes with either, 0.29 instead of
- * 0.28 of large ones) in half the time both ways, and every change of a clone packs some.  Chunks
- * take a seventh more room, and a first capture a tenth less time.  Levels -3 and -6 take a twelfth
- * and a quarter more room again, and save a twentieth of the time at most.
+ * Level -1 leaves bytes without a match as they are. Trees and recipes are mostly ids, numbers and
+ * names: it saves as much of them as level 1 (0.42 of small nodes with either, 0.29 instead of 0.28
+ * of large ones) in half the time both ways, and every change of a clone packs some. Chunks take a
+ * seventh more room, and a first capture a tenth less time. Levels -3 and -6 take a twelfth and a
+ * quarter more room again, and save a twentieth of the time at most.
  */
 #include "cowfs/store/object.h"
 

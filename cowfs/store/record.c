@@ -1,11 +1,11 @@
 /*
- * Every kind is one row of a table: which ref it is, what the ref is called after,
- * and the fields of its record in their order on disk.  Writing, reading and freeing
- * follow the table, so a new field is one line in it.
+ * Every kind is one row of a table: its ref kind, the source of the ref's name, and the fields of
+ * its record in their order on disk. Writing, reading and freeing follow the table, so a new field
+ * is one line in it.
  *
- * A record is a version byte and the fields, nothing between or behind them.  A field that
- * came with a later version of its kind stands behind the older ones; in a record of an
- * older version it is not there, and reads as zero.
+ * A record is a version byte and the fields, nothing between or after them. A field that came with
+ * a later version of its kind follows the older ones; in a record of an older version it is absent,
+ * and reads as zero.
  */
 #include "cowfs/store/record-i.h"
 

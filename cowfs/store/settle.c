@@ -1,6 +1,6 @@
 /*
- * A directory is built anew once all directories in it are.  The way down is a list and not the
- * stack of a thread: nothing limits how deep a tree is.
+ * A directory is built anew once all directories in it are. The way down is a list and not the
+ * stack of a thread, because nothing limits how deep a tree is.
  */
 #include "cowfs/store/settle.h"
 

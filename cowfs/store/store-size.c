@@ -1,5 +1,5 @@
 /*
- * store-size.c - how much of the disk a store takes, and how much it may still take.
+ * store-size.c - how much of the disk a store takes, and how much more it may take.
  */
 #include <sys/stat.h>
 

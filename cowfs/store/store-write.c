@@ -1,17 +1,17 @@
 /*
  * Transactions, and room for them.
  *
- * On a full disk removing must still be possible, for it is what makes room.  What is removed
- * takes some in a log; a log gives its room back when it has been moved into its database, and
- * that may have to grow.  So where room is short,
+ * On a full disk removing must still be possible, because it makes room. A removal takes some room
+ * in a log; a log gives its room back when it has been moved into its database, which may have to
+ * grow. So where room is short,
  *
- *   - every commit makes its database long enough for what it adds (db_reserve()), and a log can
- *     be moved whatever happens later;
- *   - what is new is refused while there is still room for what may come after it;
- *   - a file without meaning holds a little more, for a disk that somebody else has filled.
+ *   - every commit makes its database long enough for what it adds (db_reserve()), so a log can be
+ *     moved whatever happens later;
+ *   - new data is refused while there is still room for removals;
+ *   - a file without meaning holds a little more, for a disk that another program has filled.
  *
- * A limit of the store's own (store_set_limit()) is room too, but no cause for a reserve: whoever
- * removes something may exceed it for a moment.
+ * A limit of the store's own (store_set_limit()) is room too, but no cause for a reserve: a removal
+ * may exceed it for a moment.
  */
 #include <errno.h>
 #include <fcntl.h>

@@ -1,8 +1,8 @@
 /*
- * One directory: meta.db, chunks.db, and `lock`, on which the writer holds flock(2)
- * for as long as it has the store open.  Readers, in this process or another, use
- * read-only connections of their own; the two writing connections are the only ones
- * that checkpoint, because SQLite before 3.51.3 can lose a page when two do.
+ * One directory: meta.db, chunks.db, and `lock`, on which the writer holds flock(2) for as long as
+ * it has the store open. Readers, in this process or another, use read-only connections of their
+ * own. Only the two writing connections checkpoint, because SQLite before 3.51.3 can lose a page
+ * when two do.
  */
 #include "cowfs/store/store.h"
 

@@ -1,20 +1,18 @@
 /*
  * tree-build.c - cut a sorted list of entries into nodes, the same way every time.
  *
- * Where a node ends depends on what stands in it and on nothing before it, and mostly on
- * a keyed hash of its last name.  So an entry that comes or goes moves the ends near it
- * until one of the old ends is met again, and every node from there on is the same object
- * as before.  The hash is keyed, so that nobody can choose names that are never cut; were
- * it guessed, the upper limits would still hold.
+ * The end of a node depends only on its content, mostly on a keyed hash of its last name. So an
+ * added or removed entry moves the ends near it until an old end is met again, and every node from
+ * there on is the same object as before. The hash is keyed, so that nobody can choose names that
+ * are never cut; if somebody guessed it, the upper limits would still hold.
  *
- * A level may not end in a branch of one child.  A branch that has reached its end is
- * therefore put only when two more children have come: the first of them is held, and
- * joins the full branch after all if it stays alone.
+ * A level may not end in a branch of one child. So a full branch is put only when two more children
+ * have come: the first of them is held, and joins the full branch after all if it stays alone.
  *
- * A node of an older tree is taken over where it begins: nothing is then pending on its
- * level or below.  Of a branch that was taken over only its record is at hand.  It ended
- * where it did of itself, so it is full, and so is the last branch of each level within it;
- * should a single child be held behind one of these at the end, it is read after all.
+ * A node of an older tree is taken over where it begins: nothing is then pending on its level or
+ * below. Only the record of a branch that was taken over is at hand. It ended by the rule, so it is
+ * full, and so is the last branch of each level within it; if a single child is held after one of
+ * these at the end, the branch is read after all.
  */
 #include "cowfs/store/tree.h"
 

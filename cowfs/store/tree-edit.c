@@ -1,12 +1,12 @@
 /*
- * tree-edit.c - walk an old tree and the changes of it together, and build the new one.
+ * tree-edit.c - walk an old tree together with its changes, and build the new one.
  *
- * A node that no change touches is offered to the builder whole, and read only if the
- * builder is not at a place where such a node begins.  So what is read is the way to each
- * change, and from there on until the ends of nodes are the old ones again.
+ * A node that no change touches is offered to the builder whole, and read only if the builder is
+ * not at a place where such a node begins. So it reads the path to each change, and from there on
+ * until the ends of nodes are the old ones again.
  *
- * A node is touched also by a change of the entry behind it: a leaf may have ended
- * because that entry found no room in it.
+ * A change of the entry after a node touches the node too: a leaf may have ended because that entry
+ * found no room in it.
  */
 #include "cowfs/store/tree-edit.h"
 

@@ -3,12 +3,12 @@
  *
  *   header | n records of one size | heap
  *
- * A record owns the part of the heap between the end that the record before it
- * names and its own end: its name, then the target if it is a symlink.
+ * A record owns the part of the heap between the end that the record before it names and its own
+ * end: its name, then the target if it is a symlink.
  *
- * A record is decoded together with all rules that concern it alone, so even a
- * node that was never verified gives entries in canonical form or -EBADMSG.
- * tree_node_verify() adds what lies between records, their order.
+ * A record is decoded together with all rules that concern it alone, so even a node that was never
+ * verified gives entries in canonical form or -EBADMSG. tree_node_verify() adds the rules between
+ * records: their order.
  */
 #include "cowfs/store/tree-node.h"
 

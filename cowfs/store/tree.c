@@ -1,9 +1,9 @@
 /*
  * tree.c - find a name in a tree, or walk its names.
  *
- * A node's bytes have been checked against its id when they arrive here.  What is
- * checked on the way down is that nodes fit together: a child is of the level below
- * and begins with the name that its branch says, so no name can hide between nodes.
+ * A node's bytes have been checked against its id when they arrive here. The way down checks that
+ * nodes fit together: a child is of the level below and begins with the name in its branch, so no
+ * name can hide between nodes.
  */
 #include "cowfs/store/tree.h"
 

@@ -1,7 +1,7 @@
 /*
- * Both roots are followed level by level.  What both sides name while neither has looked into it
- * is left at that.  If one side has looked into it already, the other does too, so that what it
- * found there becomes common as well.
+ * Both roots are followed level by level. A subtree that both sides name, and neither has entered,
+ * is skipped. If one side has entered it already, the other enters it too, so that its content
+ * becomes common as well.
  */
 #include "cowfs/store/unshared.h"
 

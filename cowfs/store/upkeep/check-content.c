@@ -1,9 +1,9 @@
 /*
- * Do the blocks of a file fit where they stand?  What lies below a recipe node depends on
- * nothing but its row and how many bytes of file it has to cover, so each pair is looked at
- * once: a file that a thousand directories name costs one look, and so does a recipe that
- * names one node five hundred times on every level.  Where something is wrong it is looked
- * at again for every file, to blame that file, but once only.
+ * Do the blocks of a file fit in their places? The subtree of a recipe node depends only on its row
+ * and the number of bytes that it has to cover, so each pair is checked once: a file that a
+ * thousand directories name costs one check, and so does a recipe that names one node five hundred
+ * times on every level. A pair with damage is checked again for every file, to blame that file, but
+ * once only.
  */
 #include <errno.h>
 #include <inttypes.h>

@@ -1,11 +1,10 @@
 /*
- * A file with several names is damaged where it stands, in the links tree, which is
- * therefore walked before the directories; the names that lead to it are added when they
- * come along.  One links tree is kept at a time, as a list of inode numbers: the refs
- * that share one mostly stand together.
+ * A file with several names is damaged at its entry in the links tree, which is therefore walked
+ * before the directories; the names that lead to it are added when the walk meets them. One links
+ * tree is kept at a time, as a list of inode numbers: refs that share one are mostly adjacent.
  *
- * How many names a file has is not compared with its nlink: directories in which nothing
- * is wrong are walked once for all places they occur at, so names are not counted.
+ * The number of names of a file is not compared with its nlink: sound directories are walked once
+ * for all places where they occur, so names are not counted.
  */
 #include <errno.h>
 #include <inttypes.h>

@@ -1,7 +1,7 @@
 /*
- * Every node is summed up by its own records alone, and compared with what each of those
- * says that name it.  If all of them agree then all sums are right, from the leaves up, and
- * no node need be walked again to know it.
+ * Every node is summed up by its own records alone, and compared with the sums in each record that
+ * names it. If all of them agree then all sums are right, from the leaves up, and no node need be
+ * walked again to know it.
  */
 #include <errno.h>
 #include <inttypes.h>

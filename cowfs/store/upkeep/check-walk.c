@@ -1,14 +1,14 @@
 /*
- * Depth first over directories, with a stack of our own: a tree of user-made depth
- * must not decide how deep we recurse.  What is known of a node is remembered by its
- * row, so a thousand snapshots of one project cost one walk:
+ * Depth first over directories, with a stack of our own: a tree of user-made depth must not decide
+ * how deep we recurse. Knowledge about a node is kept by its row, so a thousand snapshots of one
+ * project cost one walk:
  *
- *   - a node at or below which nothing is wrong is never walked again;
- *   - unless files with several names lie below it: then it is walked once for each
- *     links tree it occurs with, for that is where those files stand;
- *   - one with something wrong is walked again for each ref, to name every path, but
- *     not more than CHECK_PATHS_MAX times for one ref: directories may name each
- *     other so that the paths double with every level.
+ *   - a node without damage at or below it is never walked again;
+ *   - unless files with several names lie below it: then it is walked once for each links tree it
+ *     occurs with, because those files are there;
+ *   - a node with damage is walked again for each ref, to name every path, but not more than
+ *     CHECK_PATHS_MAX times for one ref: directories may name each other so that the paths double
+ *     with every level.
  */
 #include <errno.h>
 #include <string.h>

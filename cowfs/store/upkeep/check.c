@@ -1,8 +1,7 @@
 /*
- * Two passes in one read transaction per database, begun while no writer is between
- * its two commits: first every row by itself, then every ref with all it reaches
- * (check-walk.c).  The second needs no content, only trees, recipes and the lengths of
- * chunks.
+ * Two passes in one read transaction per database, begun while no writer is between its two
+ * commits: first every row by itself, then every ref with all it reaches (check-walk.c). The second
+ * reads no content, only trees, recipes and the lengths of chunks.
  */
 #include "cowfs/store/upkeep/check.h"
 

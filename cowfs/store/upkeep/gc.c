@@ -1,17 +1,15 @@
 /*
- * Mark and sweep by row number.  A row's mark is a bit; rows are numbered upwards and
- * no number is used twice while a process lives, so what is stored after gc_begin()
- * lies above `limit` and is left alone.
+ * Mark and sweep by row number. A row's mark is a bit; rows are numbered upwards and no number is
+ * used twice while a process lives, so objects stored after gc_begin() lie above `limit` and are
+ * left alone.
  *
- * What protects a batch that runs beside it (invariant 5): every row that a batch
- * meets is marked, under store->lock, before the batch may rely on it; a row that
- * the sweep has passed is refused instead, and the batch stores its bytes anew.  By
- * the rule of batch.h the objects it names are rows it met, or reachable from refs
- * that were there when marking began.
+ * A batch that runs beside it is safe (invariant 5): every row that a batch meets is marked, under
+ * store->lock, before the batch may rely on it; a row that the sweep has passed is refused instead,
+ * and the batch stores its bytes anew. By the rule of batch.h the objects it names are rows it met,
+ * or reachable from refs that were there when marking began.
  *
- * Deletions in chunks.db may reach the disk before meta.db's last commits do, so
- * meta.db is synced before the first chunk goes: else a power cut could bring back
- * a ref whose chunks are gone.
+ * Deletions in chunks.db may reach the disk before meta.db's last commits do, so meta.db is synced
+ * before the first chunk goes: else a power cut could bring back a ref whose chunks are gone.
  */
 #include "cowfs/store/upkeep/gc.h"
 

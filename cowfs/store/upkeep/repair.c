@@ -1,8 +1,8 @@
 /*
- * What protects a batch is what protects it from a gc (invariant 5), with all rows marked but
- * those that are to go, and the sweep past all of them from the beginning: a row that a batch met
- * before is marked and stays, one that it meets now is refused to it, and it stores its bytes
- * anew.  The write lock is held throughout, so no insert comes between.
+ * A batch is as safe from a repair as from a gc (invariant 5). All rows are marked but the ones to
+ * remove, and the sweep counts as past all of them from the beginning: a row that a batch met
+ * before is marked and stays; one that it meets now is refused to it, and it stores its bytes anew.
+ * The write lock is held throughout, so no insert comes between.
  *
  * The bytes of a row are on the disk under another name before the transaction that removes it.
  */
