@@ -1,12 +1,12 @@
 /*
  * caps-linux.c - no capability in any set, and no way to get one.
  *
- * Inside, user 0 would be given all of its namespace's capabilities at exec; the bounding set
- * and the secure bits see to it that it is not.
+ * At exec, user 0 inside would get all capabilities of its namespace; the bounding set and the
+ * secure bits prevent that.
  *
- * Root of a whole root file system needs some: those by which package managers and services give files
- * and processes to other users of the run.  They count in its own namespaces alone, and none of them
- * mounts, makes devices, changes the network or limits, loads or configures anything.
+ * Root of a whole root file system needs some: those by which package managers and services give
+ * files and processes to other users of the run. They count in its own namespaces alone, and none
+ * of them mounts, makes devices, changes the network or limits, loads or configures anything.
  */
 #include <errno.h>
 #include <linux/capability.h>

@@ -1,11 +1,11 @@
 /*
  * cgroup-find-linux.c - where the groups of a run can come from, here and for this caller.
  *
- * /proc/self/cgroup names the caller's group in each hierarchy, /proc/self/mountinfo where
- * the hierarchies are.  Version 2 counts if the controllers are there, else version 1; on many
- * systems both are mounted and each controller is bound to one of them.  With version 2, in this
- * order: beside a leaf, in a container whose root group is ours; a scope from systemd; below the
- * root of the hierarchy, if the caller is in it and it passes controllers on.
+ * /proc/self/cgroup names the caller's group in each hierarchy, /proc/self/mountinfo the places of
+ * the hierarchies. Version 2 counts if the controllers are there, else version 1; on many systems
+ * both are mounted and each controller is bound to one of them. With version 2, in this order:
+ * beside a leaf, in a container whose root group is ours; a scope from systemd; below the root of
+ * the hierarchy, if the caller is in it and it passes controllers on.
  */
 #include <errno.h>
 #include <fcntl.h>

@@ -1,7 +1,7 @@
 /*
  * cgroup-linux.c - groups: their names, their files, their end.
  *
- * Where they are made is decided in cgroup-find-linux.c.
+ * cgroup-find-linux.c decides where they are made.
  */
 #include "runner/cgroup.h"
 

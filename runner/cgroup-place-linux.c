@@ -1,9 +1,9 @@
 /*
- * cgroup-place-linux.c - read them.
+ * cgroup-place-linux.c - reads those files.
  *
- * A line of mountinfo: "36 25 0:31 ROOT POINT OPTIONS [TAGS...] - TYPE SOURCE SUPER".  ROOT is
- * the group that is mounted at POINT, which is not "/" in a container; a group that is not
- * below it cannot be seen there.
+ * A line of mountinfo: "36 25 0:31 ROOT POINT OPTIONS [TAGS...] - TYPE SOURCE SUPER". ROOT is the
+ * group that is mounted at POINT, which is not "/" in a container; a group that is not below it
+ * cannot be seen there.
  */
 #include "runner/cgroup-place.h"
 

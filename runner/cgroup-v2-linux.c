@@ -1,11 +1,11 @@
 /*
  * cgroup-v2-linux.c - one hierarchy for all controllers.
  *
- * A group has only the controllers that its parent passes on (cgroup.subtree_control), and a
- * parent that has processes of its own must pass none on: with memory the kernel refuses that,
- * with pids and cpu it makes the group a threaded domain, below which nothing can be started for
- * as long as it lives.  So that file is written nowhere but in cgroup_v2_clear(), once the group
- * is empty.  The root of the hierarchy is exempt, and is the host's: it is used as it is.
+ * A group has only the controllers that its parent passes on (cgroup.subtree_control), and a parent
+ * that has processes of its own must pass none on: with memory the kernel refuses that, with pids
+ * and cpu it makes the group a threaded domain, below which nothing can be started for as long as
+ * it lives. So only cgroup_v2_clear() writes that file, once the group is empty. The root of the
+ * hierarchy is exempt, and is the host's: it is used as it is.
  */
 #include <errno.h>
 #include <fcntl.h>

@@ -1,9 +1,9 @@
 /*
- * child-linux.c - from fork to exec: the last doors, in the order in which they can be shut.
+ * child-linux.c - from fork to exec: the last walls, in the order in which they can be built.
  *
- * Each step needs what a later one takes away, so the order is fixed: the terminal needs a
- * session; keys and files are asked for before the filter and Landlock refuse them; and the
- * limits, which the filter allows to lower, are the command's and not ours, so they come last.
+ * Each step needs something that a later one takes away, so the order is fixed: the terminal needs
+ * a session; keys and files are needed before the filter and Landlock refuse them; and the limits,
+ * which the filter allows to lower, are the command's and not ours, so they come last.
  */
 #include <errno.h>
 #include <fcntl.h>

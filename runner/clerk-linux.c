@@ -1,15 +1,15 @@
 /*
- * clerk-linux.c - a process that does for a run on a root of its own what the kernel refuses it.
+ * clerk-linux.c - a process that does what the kernel refuses to a run with a root of its own.
  *
- * It is the process that made the mount, which is in the run's user namespace and in none of its others: it
- * administers the mount, and nobody in the run can see it.  The list of system calls hands the calls in
- * question to the caller, and the caller to the clerk: changes of owner where the run has one id
+ * It is the process that made the mount. Of the run's namespaces it is in the user namespace only:
+ * so it administers the mount, and nobody in the run can see it. The list of system calls hands
+ * some calls to the caller, and the caller to the clerk: changes of owner where the run has one id
  * (owner-linux.c), and device nodes (device-linux.c).
  *
- * The clerk takes the root of the thread that asks, and opens what it names as that thread would.  Whatever a
- * path leads to is in the run's own mounts.  If its thread is gone and another has its number, the clerk has
- * no rights there: they end with the run's user namespace.  The caller does not wait for it: one call is out
- * at a time, and the answer comes as one more event of its loop.
+ * The clerk takes the root directory of the calling thread, and opens files as that thread would.
+ * Any path leads into the run's own mounts. If the thread is gone and another has its number, the
+ * clerk has no rights there: they end with the run's user namespace. The caller does not wait for
+ * the clerk: one call is in progress at a time, and the answer comes as one more event of its loop.
  */
 #include <errno.h>
 #include <fcntl.h>

@@ -1,5 +1,5 @@
 /*
- * clerk-thread-linux.c - what the clerk sees of the thread that asks.
+ * clerk-thread-linux.c - what the clerk sees of the calling thread.
  */
 #include <errno.h>
 #include <fcntl.h>

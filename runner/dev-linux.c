@@ -1,9 +1,9 @@
 /*
  * dev-linux.c - the /dev of a run: nothing that could be used on the machine.
  *
- * The devices are mounts of the host's nodes, since a user namespace may make none.  Each is
- * checked to be the device it should be: a /dev/null that somebody replaced would be a file
- * of the host that the run can write (CVE-2025-31133).
+ * The devices are mounts of the host's nodes, because a user namespace may make none. Each is
+ * checked to be the right device: a /dev/null that somebody replaced would be a file of the host
+ * that the run can write (CVE-2025-31133).
  */
 #include <errno.h>
 #include <string.h>

@@ -1,14 +1,17 @@
 /*
- * device-linux.c - mknod(2) of harmless devices in a run on a root of its own: a name, and no device.
+ * device-linux.c - mknod(2) of harmless devices in a run with a root of its own: a name, and no
+ * device.
  *
- * The kernel makes no device node for anybody in a user namespace, and package managers, debootstrap and
- * images want some.  So the clerk has one made in the clone's metadata: it tells the file system of the root,
- * by an extended attribute of the directory that the run may not set (NODE_NAME), which device the next
- * whiteout of that name is to be, and makes the whiteout, a character device 0:0, which needs no privilege.
+ * The kernel makes no device node for anybody in a user namespace, but package managers,
+ * debootstrap and images want some. So the clerk has one made in the clone's metadata: it tells the
+ * file system of the root, by an extended attribute of the directory that the run may not set
+ * (NODE_NAME), which device the next whiteout of that name is to be, and makes the whiteout, a
+ * character device 0:0, which needs no privilege.
  *
- * It is shown as the device and cannot be opened: the root is mounted with nodev, as every mount of a clone
- * is, and the kernel opens no device on a mount of a user namespace in any case.  All others are refused,
- * so that no state of a clone can hold a node that would be of use to anybody who unpacks it as root.
+ * It is shown as the device and cannot be opened: the root is mounted with nodev, as every mount of
+ * a clone is, and the kernel opens no device on a mount of a user namespace in any case. All others
+ * are refused, so that no state of a clone can hold a node that would be useful to a person who
+ * unpacks it as root.
  */
 #include <errno.h>
 #include <fcntl.h>

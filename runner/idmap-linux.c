@@ -1,10 +1,10 @@
 /*
  * idmap-linux.c - mounts on which root's files are root's, for a run that is not root.
  *
- * Mapping the ids of a file system takes a privilege over it, so the caller does this, in its
- * own mount namespace, and sends the trees to the init.  What the run then makes on them as
- * its user 0 is user 0's on disk; everywhere else it is an id that owns nothing.  Where the kernel
- * cannot map the ids of a file system, its server may do so (`as_is`): the tree is sent as it is.
+ * Mapping the ids of a file system takes a privilege over it, so the caller does this, in its own
+ * mount namespace, and sends the mounts to the init. Files that the run then makes on them as its
+ * user 0 are user 0's on disk; everywhere else that is an id that owns nothing. Where the kernel
+ * cannot map the ids of a file system, its server may do so (`as_is`): the mount is sent unmapped.
  */
 #include <errno.h>
 #include <stdio.h>

@@ -1,11 +1,11 @@
 /*
  * init-linux.c - process 1 of a run: builds its world, starts it, reaps, forwards, ends it.
  *
- * It is a fork of the caller that never execs: not dumpable, and with memory that belongs to
- * the user namespace outside, so that no process inside can look into it, trace it or see it
- * in /proc.  It blocks all signals, and process 1 is deaf to SIGKILL and SIGSTOP from inside:
- * its orders come down the line.  When it ends, for whatever reason, the kernel kills every
- * other process of the namespace before anybody can wait for it.
+ * It is a fork of the caller that never execs: not dumpable, and with memory that belongs to the
+ * user namespace outside, so that no process inside can look into it, trace it or see it in /proc.
+ * It blocks all signals, and the kernel shields process 1 from SIGKILL and SIGSTOP from inside: its
+ * orders come through the line. When it ends, for whatever reason, the kernel kills every other
+ * process of the namespace before anybody can wait for it.
  */
 #include <errno.h>
 #include <fcntl.h>

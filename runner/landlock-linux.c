@@ -1,10 +1,10 @@
 /*
- * landlock-linux.c - a second list of what may be touched, should the first wall have a hole.
+ * landlock-linux.c - a second list of accessible files, in case the first wall has a hole.
  *
- * The mounts already say all this.  Landlock says it again in terms of files rather than of
- * mounts: a path that leads out of the root by any trick - a descriptor, a magic link, a
- * script whose interpreter is /proc/self/exe and would be our own binary - meets no rule
- * and is refused.  By the system calls, since few systems have a library for it.
+ * The mounts already say all this. Landlock says it again in terms of files rather than of mounts:
+ * a path that leads out of the root by any trick - a descriptor, a magic link, a script whose
+ * interpreter is /proc/self/exe and would be our own binary - meets no rule and is refused. It uses
+ * the system calls, because few systems have a library for it.
  */
 #include <errno.h>
 #include <linux/landlock.h>

@@ -1,9 +1,9 @@
 /*
  * layout.c - the usual mounts.
  *
- * A run by root does not see the host's folders as their owner: without an idmapped mount
- * root's files there are a stranger's, and what only root can read stays unread.  A run by
- * an ordinary user reads what that user could, less the secrets below.
+ * A run by root does not own the host's folders: without an idmapped mount root's files there are a
+ * stranger's, and files that only root can read stay unread. A run by an ordinary user reads what
+ * that user could, less the secrets below.
  */
 #include "runner/layout.h"
 

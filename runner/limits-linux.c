@@ -1,9 +1,9 @@
 /*
  * limits-linux.c - what one process of a run may use, by rlimit.
  *
- * The hard limits are set with the soft ones, so none can be raised again.  RLIMIT_NPROC is
- * counted for each user namespace since kernel 5.14, so here it counts the run alone.  Signals that
- * wait count for the run and for its user outside.
+ * The hard limits are set with the soft ones, so none can be raised again. RLIMIT_NPROC is counted
+ * for each user namespace since kernel 5.14, so here it counts the run alone. Pending signals count
+ * for the run and for its user outside.
  */
 #include <sys/resource.h>
 

@@ -1,5 +1,5 @@
 /*
- * line-linux.c - how the three processes of a run speak: one message, one packet.
+ * line-linux.c - messages between the three processes of a run: one message, one packet.
  */
 #include <errno.h>
 #include <string.h>

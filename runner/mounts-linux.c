@@ -2,16 +2,15 @@
  * mounts-linux.c - the root of a run: built on a tmpfs, by descriptor, and pivoted into.
  *
  * The host's tree is still in reach while this runs, as the copy that came with the mount
- * namespace; it is detached as a whole at the end, so nothing that was not put into the new
- * root is there, not even in mountinfo.  No path is built from parts and opened again: a
- * source is opened once, without following symlinks, and a target is walked to name by name
- * beneath the new root (CVE-2019-19921, CVE-2021-30465 and their kin are races between two
- * lookups of one name).
+ * namespace. It is detached as a whole at the end, so nothing that was not put into the new root is
+ * there, not even in mountinfo. No path is built from parts and opened again: a source is opened
+ * once, without following symlinks, and a target is walked to name by name beneath the new root
+ * (CVE-2019-19921, CVE-2021-30465 and their kin are races between two lookups of one name).
  *
- * One tmpfs holds the root and all that is fresh.  The root's own mount is made read-only
- * last; each fresh directory has a mount of its own over itself that stays writable.  A run with a
- * root of its own (root-linux.c) has that mounted in the tmpfs, and pivots into it: then only
- * what is fresh is left of the tmpfs, which itself has no name.
+ * One tmpfs holds the root and all fresh directories. The root's own mount is made read-only last;
+ * each fresh directory has a mount of its own over itself that stays writable. A run with a root of
+ * its own (root-linux.c) has that mounted in the tmpfs, and pivots into it: then only the fresh
+ * directories are left of the tmpfs, which itself has no name.
  */
 #include <errno.h>
 #include <stdio.h>

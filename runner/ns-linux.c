@@ -1,9 +1,9 @@
 /*
  * ns-linux.c - the namespaces of a run, and its ids in them.
  *
- * All namespaces are made by one clone3(), so there is no moment at which the init is
- * in some and not in others.  The cgroup namespace alone is made later: it shows as
- * its root the group that the process is in when it is made.
+ * One clone3() makes all namespaces, so there is no moment at which the init is in some and not in
+ * others. Only the cgroup namespace is made later: it shows as its root the group that the process
+ * is in when it is made.
  */
 #include <errno.h>
 #include <fcntl.h>

@@ -1,11 +1,12 @@
 /*
- * owner-linux.c - chown(2) of a run that has but one id: recorded, since the kernel cannot do it.
+ * owner-linux.c - chown(2) of a run that has only one id: recorded, because the kernel cannot do
+ * it.
  *
- * In a user namespace with one id, no file can belong to another.  The file system that the run has as its
- * root keeps owners all the same, and takes them as an extended attribute, OWNER_NAME, that the run itself
- * may not set: it needs CAP_SYS_ADMIN of the namespace.  The clerk opens the file without reading it, and
- * sets the attribute.  When the clerk is dead, a warning and the result say so, and the answer is what it
- * always is without one: done, and nothing was.
+ * In a user namespace with one id, no file can belong to another. But the file system that the run
+ * has as its root keeps owners, and takes them as an extended attribute, OWNER_NAME, that the run
+ * itself may not set: it needs CAP_SYS_ADMIN of the namespace. The clerk opens the file without
+ * reading it, and sets the attribute. When the clerk is dead, a warning and the result say so, and
+ * chown still reports success without an effect.
  */
 #include <errno.h>
 #include <fcntl.h>

@@ -1,10 +1,10 @@
 /*
- * proc-linux.c - the /proc of a run: its own processes, and of the kernel what programs need.
+ * proc-linux.c - the /proc of a run: its own processes, and the kernel's files that programs need.
  *
- * hidepid=4 shows only processes that the looker could trace.  The init, and whatever else
- * of ours is in there, is not dumpable and has the memory of a process outside: it is not
- * in /proc at all, so /proc/1/exe, which led runc to its own binary (CVE-2019-5736), is no
- * name.
+ * hidepid=4 shows only processes that the reader could trace. The init, and every other process of
+ * ours in there, is not dumpable and has the memory of a process outside. So it is not in /proc at
+ * all, and /proc/1/exe, which led attackers of runc to its own binary (CVE-2019-5736), does not
+ * exist.
  */
 #include <errno.h>
 #include <fcntl.h>

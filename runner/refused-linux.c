@@ -1,13 +1,14 @@
 /*
- * refused-linux.c - what the list of system calls refuses, heard by the caller.
+ * refused-linux.c - calls that the list of system calls refuses, reported to the caller.
  *
- * A call that the list forbids by name waits in the kernel until the caller has answered.  The
- * answer is an error, unless it is one of the few that may be asked about (seccomp-table.h) and
- * somebody allowed it; nothing in the memory of the run is looked at here.  When nobody answers any more,
- * because the caller is dead, the kernel itself says ENOSYS.
+ * A call that the list forbids by name waits in the kernel until the caller has answered. The
+ * answer is an error, unless the call is one of the few that a person may be asked about
+ * (seccomp-table.h) and somebody allowed it; nothing in the memory of the run is looked at here.
+ * When nobody answers any more, because the caller is dead, the kernel itself says ENOSYS.
  *
- * Some of these calls are no offence: by SANDBOX_ASK_SNAPSHOT a run asks for a snapshot of its clone; of a
- * run with a root of its own device nodes come here and, where it has one id, changes of ids and owners.
+ * Some of these calls are no offence: by SANDBOX_ASK_SNAPSHOT a run asks for a snapshot of its
+ * clone. From a run with a root of its own, device nodes come here and, where it has one id,
+ * changes of ids and owners.
  */
 #include <errno.h>
 #include <linux/seccomp.h>

@@ -1,9 +1,9 @@
 /*
- * room-linux.c - where a caller puts what its run sees, for an init that is there already.
+ * room-linux.c - where a caller puts the run's view, for an init that exists already.
  *
- * Memory that both share, at one address: whatever is copied there can be pointed at from either
- * side.  The init reads it on the caller's word, and from then on the caller writes no more.  The
- * command never sees it, since exec leaves it behind.
+ * It is memory that both share, at one address, so either side can point into it. The init reads it
+ * when the caller says so, and from then on the caller writes no more. The command never sees it,
+ * because exec leaves it behind.
  */
 #include <errno.h>
 #include <string.h>

@@ -1,10 +1,10 @@
 /*
  * root-linux.c - a whole root file system for a run, mounted inside.
  *
- * It is a FUSE mount made in the run's user namespace, so the kernel itself translates ids: those in a
- * request are the run's, and no id of the host is ever stored.  A process that stays outside of the run's
- * process namespace makes it: then threads have the numbers in requests that their server knows them
- * by.  The caller has the connection served, and sends the mount to the init.
+ * It is a FUSE mount made in the run's user namespace, so the kernel itself translates ids:
+ * requests have the run's ids, and no id of the host is ever stored. A process that stays outside
+ * of the run's process namespace makes it: then threads have the numbers in requests that their
+ * server knows them by. The caller has the connection served, and sends the mount to the init.
  */
 #include <errno.h>
 #include <sched.h>

@@ -1,6 +1,6 @@
 /*
- * The cgroup knows the run's memory, and in most cases its processor time and its processes.  Nobody
- * but /proc knows what was written: a clone is a FUSE mount, and the disk is written by cowfsd.
+ * The cgroup knows the run's memory, and in most cases its processor time and its processes. Only
+ * /proc knows how much was written: a clone is a FUSE mount, and cowfsd writes the disk.
  */
 #include "runner/sample.h"
 

@@ -1,13 +1,13 @@
 /*
  * scope-linux.c - by sd-bus.
  *
- * The manager has a socket of its own, which systemctl uses, too; where that cannot be had, it is
- * asked through the bus.  Either way the connection is ours, so that the peer can be looked at
+ * The manager has a socket of its own, which systemctl uses too; where that is not accessible, the
+ * request goes through the bus. Either way the connection is ours, so that we can check the peer
  * before anything is sent: a container that sees the socket of the host's manager would have it
- * move a process of the host that happens to bear the same number.
+ * move a process of the host with the same number.
  *
- * Linking libsystemd and the six libraries behind it costs 0.7 ms at every start of the program,
- * so it is loaded where it is needed.
+ * Linking libsystemd and the six libraries behind it costs 0.7 ms at every start of the program, so
+ * it is loaded where it is needed.
  */
 #include "runner/scope.h"
 

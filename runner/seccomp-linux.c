@@ -1,10 +1,10 @@
 /*
  * seccomp-linux.c - compile the table, and enter it.
  *
- * libseccomp knows the numbers of the calls; the program is our own, since libseccomp cannot
- * say of one argument "these values are allowed, others EPERM" beside a default of ENOSYS.
+ * libseccomp knows the numbers of the calls. The program is our own, because libseccomp cannot say
+ * of one argument "these values are allowed, others EPERM" beside a default of ENOSYS.
  *
- * All numbers are cut into spans with the same answer, and found by halving: a call costs
+ * All numbers are cut into spans with the same answer, and found by binary search: a call costs
  * seven or eight comparisons.
  */
 #include <errno.h>

@@ -1,9 +1,9 @@
 /*
  * seccomp-table-linux.c - the list, for x86_64 and aarch64 alike.
  *
- * Allowed is what build tools, interpreters, databases and debuggers of one's own children
- * were seen to use and what acts on the run itself only.  The names are those of libseccomp;
- * what only one of the two architectures has stands among the others.
+ * It allows the calls that build tools, interpreters, databases and debuggers of one's own children
+ * were seen to use and that act on the run itself only. The names are those of libseccomp; calls of
+ * only one of the two architectures are listed among the others.
  */
 #include "runner/sandbox.h"
 #include "runner/seccomp-table.h"

@@ -1,6 +1,6 @@
 /*
- * tty-linux.c - a terminal for a run: one of its own instance of devpts, so that its name
- * means something inside.  The caller gets the other side.
+ * tty-linux.c - a terminal for a run: one of its own instance of devpts, so that its name means
+ * something inside. The caller gets the other side.
  */
 #include <errno.h>
 #include <fcntl.h>

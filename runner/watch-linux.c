@@ -1,10 +1,9 @@
 /*
- * watch-linux.c - what the caller does while a run lives: pass on, count, end it in time.
+ * watch-linux.c - the caller's loop while a run lives: pass on, count, end it in time.
  *
- * One loop over descriptors: the line, the init's pidfd, our signals, a timer, and the
- * streams (pump-linux.c).  It ends when the init has: by then the kernel has killed and
- * reaped every process of the run, so nothing can be written any more and the streams
- * are read to their end.
+ * One loop over descriptors: the line, the init's pidfd, our signals, a timer, and the streams
+ * (pump-linux.c). It ends when the init has: by then the kernel has killed and reaped every process
+ * of the run, so nothing can be written any more and the streams are read to their end.
  */
 #include <errno.h>
 #include <fcntl.h>

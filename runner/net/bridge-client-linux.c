@@ -1,10 +1,11 @@
 /*
- * One client of the bridge.  What it says is read by the filter of way 0, in stages; replies
- * of ours go into way 1 before the server's own bytes.
+ * One client of the bridge. The filter of way 0 reads its bytes, in stages; our own replies go into
+ * way 1 before the server's bytes.
  *
- * HTTP without CONNECT: each request is read, and asked for anew if it is for another server
- * than the one before.  The bridge does not read answers.  So it first ends the stream to the old
- * server and passes that server's answers on to their end, and then connects the next one.
+ * HTTP without CONNECT: each request is read, and makes a new request to the proxy if it is for
+ * another server than the one before. The bridge does not read answers. So it first ends the stream
+ * to the old server and passes that server's answers on to their end, and then connects the next
+ * one.
  */
 #include <errno.h>
 #include <stdio.h>

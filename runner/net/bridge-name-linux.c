@@ -1,6 +1,6 @@
 /*
- * Names inside.  Whether a name is there the proxy decides; the address is ours: 127.64.0.0/16,
- * one for each name, on which the ports of its rules are served.
+ * Names inside. The proxy decides whether a name exists; the address is ours: one in 127.64.0.0/16
+ * for each name, on which the ports of its rules are served.
  */
 #include <errno.h>
 #include <stdlib.h>

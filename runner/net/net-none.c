@@ -1,5 +1,5 @@
 /*
- * net-none.c - where there are no runs there is nobody to make connections for.
+ * net-none.c - no connections where runs do not exist.
  */
 #include <errno.h>
 

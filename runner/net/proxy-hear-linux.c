@@ -1,5 +1,5 @@
 /*
- * What goes through a connection in either direction: judged, counted, and refused where it must be.
+ * Bytes through a connection in either direction: judged, counted, and refused where necessary.
  */
 #include <errno.h>
 #include <stdio.h>

@@ -1,9 +1,9 @@
 /*
- * Connections that no rule allows, while somebody is asked about them.
+ * Connections that no rule allows, while a person is asked about them.
  *
- * An answer allows what a rule HOST:PORT would: the name is looked up and pinned, it may lead to the
- * open internet only, and what the client says is judged.  Addresses of private networks and of this
- * machine are never asked about: they need a rule.
+ * An answer allows what a rule HOST:PORT would: the name is looked up and pinned, it may lead to
+ * the open internet only, and the client's bytes are judged. Nobody is asked about addresses of
+ * private networks and of this machine: they need a rule.
  */
 #include <stdlib.h>
 #include <string.h>

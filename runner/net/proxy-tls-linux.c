@@ -1,13 +1,13 @@
 /*
  * Connections whose TLS the proxy ends (--tls-inspect): two handshakes, one with the program of the
- * run and one with the real host, and the judge between them, which reads the same as of plain HTTP.
+ * run and one with the real host, and between them the judge, which reads them like plain HTTP.
  *
  *   program == TLS ==> from_run  -> conn_hear_client -> == TLS ==> host
  *   program <== TLS == <- conn_hear_server <- from_host <== TLS == host
  *
- * The handshake with the host begins when the program has asked for it by the right name.  Nothing
- * that the program says goes on before the certificate of the host was found good.  If it is not, the
- * handshake with the program is still ended, since only then can it hear why.
+ * The handshake with the host begins when the program has asked for it by the right name. None of
+ * the program's bytes go on before the certificate of the host was found good. If it is not, the
+ * handshake with the program is still completed, because only then can it receive the reason.
  */
 #include <errno.h>
 #include <stdio.h>

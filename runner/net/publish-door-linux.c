@@ -1,6 +1,6 @@
 /*
- * The door: inside, behind the walls of the command.  It holds nothing: a connection that it has begun
- * is passed out at once, and whoever is outside waits for the server to take it.
+ * The door: inside, behind the walls of the command. It holds nothing: it passes a connection that
+ * it has begun out at once, and the publisher outside waits for the server to accept it.
  */
 #include <errno.h>
 #include <netinet/in.h>

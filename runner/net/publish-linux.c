@@ -1,10 +1,10 @@
 /*
  * The publisher: outside, in the process that started the run.
  *
- * A client is accepted, the door is asked for a connection to the server, and once that stands the two are
- * joined by a relay.  A server may listen on ::1 alone, as those do that say "localhost": where 127.0.0.1
- * refuses, ::1 is tried.  A client is accepted before we know whether a server listens; if none does,
- * the connection is reset.
+ * It accepts a client, asks the door for a connection to the server, and once that stands joins the
+ * two by a relay. A server may listen on ::1 alone, as those do that say "localhost": where
+ * 127.0.0.1 refuses, the publisher tries ::1. It accepts a client before it knows whether a server
+ * listens; if none does, it resets the connection.
  */
 #include <errno.h>
 #include <netinet/in.h>

@@ -1,6 +1,6 @@
 /*
- * What the child writes: a struct err, then the certificate of the authority, then a certificate and
- * a key for each host; each behind its length, a u32.
+ * The child's output: a struct err, then the certificate of the authority, then a certificate and a
+ * key for each host; each after its length, a u32.
  */
 #include "runner/net/tls-keys.h"
 

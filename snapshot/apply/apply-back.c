@@ -1,7 +1,7 @@
 /*
  * The inode numbers in the journal show which steps were done, so going back needs no memory: it
- * looks at the disk and undoes what is left.  It never touches a file that is neither the old one
- * nor ours, unchanged.
+ * looks at the disk and undoes the steps that it finds. It never touches a file that is neither the
+ * old one nor our new one, unchanged.
  */
 #include <errno.h>
 #include <fcntl.h>

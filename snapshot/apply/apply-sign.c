@@ -1,7 +1,7 @@
 /*
- * Inode number, times, size and owner tell whether a file is the captured one.  A rename changes
- * the ctime, so a displaced file is recognised by the rest.  The kernel may stamp two writes within
- * one tick alike, so a file that was fresh at capture is compared byte by byte.
+ * Inode number, times, size and owner show whether a file is the captured one. A rename changes the
+ * ctime, so a displaced file is recognised by the rest. The kernel may stamp two writes within one
+ * tick alike, so a file that was fresh at capture is compared byte by byte.
  */
 #include <errno.h>
 #include <fcntl.h>

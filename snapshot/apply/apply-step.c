@@ -1,6 +1,6 @@
 /*
- * Each step looks before and after.  What it displaces lies in the stage, and returns if it is not
- * what the plan expected.
+ * Each step looks before and after. A displaced file is in the stage, and returns if it is not the
+ * one that the plan expected.
  */
 #include <errno.h>
 #include <fcntl.h>

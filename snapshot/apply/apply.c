@@ -1,5 +1,5 @@
 /*
- * The sequence, which docs/design/apply.md argues for:
+ * The sequence, with its reasons in docs/design/apply.md:
  *
  *   look     everything the plan expects is there, else nothing begins
  *   journal  STAGING, durable
@@ -9,7 +9,7 @@
  *   journal  DONE: from here on there is no way back, and none is needed
  *   clear    the stage goes, then the journal
  *
- * Whoever finds a journal takes the act back unless it says DONE, and clears.
+ * A process that finds a journal takes the act back unless it says DONE, and clears.
  */
 #include "snapshot/apply/apply.h"
 

@@ -1,6 +1,6 @@
 /*
  * Names the scripts and recipes that a change of package.json or a makefile would run: a long diff
- * hides the one line that matters, a name does not.  Nothing is decided here.
+ * hides the one line that matters, a name does not. It decides nothing.
  */
 #include <ctype.h>
 #include <errno.h>

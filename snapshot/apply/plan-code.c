@@ -1,7 +1,7 @@
 /*
- * A plan as bytes: docs/design/apply.md, "The journal".  What is decoded was written by us and is
- * guarded by a hash, but a journal decides what is renamed and removed in somebody's project, so
- * nothing of it is believed: every length and index is bounded before use.
+ * A plan as bytes: docs/design/apply.md, "The journal". We wrote them and a hash guards them, but a
+ * journal decides what is renamed and removed in somebody's project. So the decoder believes
+ * nothing: it bounds every length and index before use.
  */
 #include <errno.h>
 #include <stdlib.h>

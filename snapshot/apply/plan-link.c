@@ -1,9 +1,8 @@
 /*
- * Inode numbers of the two roots say which names share a file, but a file that was written anew has
- * another number than the one it was captured with.  So what counts is which names belong
- * together, not the number: a group that is the same on both sides is one file before and
- * after.  A name that joins a file which stays as it is becomes one more link to that; one
- * of the names that stay is its anchor.
+ * Inode numbers of the two roots say which names share a file, but a rewritten file has another
+ * number than at its capture. So the grouping of names counts, not the number: a group that is the
+ * same on both sides is one file before and after. A name that joins a file which stays as it is
+ * becomes one more link to it; one of the names that stay is its anchor.
  */
 #include <errno.h>
 #include <stdlib.h>

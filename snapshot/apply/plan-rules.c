@@ -1,6 +1,6 @@
 /*
- * Which names a capture takes depends on the rules in the directory and above it.  The rules are
- * captured, too, so a root shows by itself what it could not hold.
+ * Which names a capture takes depends on the rules in the directory and above it. The rules are
+ * captured too, so a root itself shows what it could not hold.
  */
 #include <errno.h>
 #include <stdlib.h>

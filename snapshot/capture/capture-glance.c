@@ -1,13 +1,13 @@
 /*
- * Whether a small tree below a directory is as it was, without opening, listing or remembering any
- * of it: each name is looked at by its path from a directory above that is open.
+ * Checks that a small tree below a directory is unchanged, without opening, listing or remembering
+ * any of it: each name is examined by its path from a directory above that is open.
  *
  * Such a path may lead elsewhere: a directory on it may have been replaced by a symlink a moment
- * ago.  That costs nothing but the glance, because it is not the path that proves anything.  What
- * proves it is what was met: a file of the device, number and ctime of its signature is that file,
- * unchanged, however we got there.  The ctimes of the directories prove that it still bears its name
- * and is still in this tree: each of them was met with its own signature likewise.
- * Whatever differs in the least is left to the walk, which goes by descriptor.
+ * ago. That only wastes the glance, because the path proves nothing. The file that was found proves
+ * it: one with the device, number and ctime of its signature is that file, unchanged, however we
+ * got there. The ctimes of the directories prove that it still has its name and is still in this
+ * tree: each of them matched its own signature too. At any difference the walk takes over, which
+ * goes by descriptor.
  */
 #include <fcntl.h>
 #include <string.h>

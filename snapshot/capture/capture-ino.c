@@ -1,10 +1,10 @@
 /*
- * Inode numbers are kept as they are on disk.  On one file system they are unique; two of
- * another file system below, or of one that a bind mount shows twice, or of a file that was moved
- * while the walk went on, may be the same.  That is seen at the end: then the walk is done again,
- * at the cost of looking, and gives the numbers when it knows all of them, in an order that
- * depends on names alone: the first that has a number keeps it, others get one from the top of the
- * range that nothing has.
+ * Inode numbers are kept as they are on disk. On one file system they are unique. Two files may
+ * share one if there is another file system below, or a bind mount shows a file system twice, or a
+ * file was moved during the walk. The end of the walk shows that. Then the walk is repeated,
+ * without reading files, and assigns numbers when it knows all of them, in an order that depends on
+ * names alone: the first file with a number keeps it, others get an unused one from the top of the
+ * range.
  */
 #include <errno.h>
 #include <stdlib.h>

@@ -1,17 +1,17 @@
 /*
- * What is captured of a file existed at one moment.  Two fstat(2) around the reading
- * show that nothing was written meanwhile, but only if the file's ctime is old: the
- * kernel may stamp two writes within one tick alike.  A file too fresh for that is read
- * twice in a row.  What was the same both times was so from the end of the first
- * reading to the start of the second, whatever the clock says.
+ * Each captured file existed at one moment. Two fstat(2) around the reading show that nothing was
+ * written meanwhile, but only if the file's ctime is old: the kernel may stamp two writes within
+ * one tick alike. A file too fresh for that is read twice in a row. If both readings are equal, the
+ * bytes did not change from the end of the first to the start of the second, whatever the clock
+ * says.
  *
- * A file that is never left alone, such as a log, is at last read to its end twice: what was
- * the same both times was the whole file in the moment in which its end was met first.
+ * A file that is never left alone, such as a log, is at last read to its end twice: the bytes that
+ * are the same both times were the whole file at the moment when its end was reached first.
  *
  * A fresh file is not trusted later either: one more write within the tick would not show.
  *
- * One thing cannot be seen: a store through a shared mapping into a page that is
- * dirty already changes no time.
+ * One thing cannot be seen: a store through a shared mapping into a page that is dirty already
+ * changes no time.
  */
 #include "snapshot/capture/capture-i.h"
 

@@ -1,11 +1,11 @@
 /*
- * How threads share the work.  The unit of work is a directory: it is opened and listed, and what
- * is no directory in it is taken.  The directories in it are then there for any thread, those found
- * last first: so few are open or in memory at a time.  The thread that finishes the last directory
- * inside another one puts the tree of that, and goes on upwards.
+ * How threads share the work. The unit of work is a directory: a thread opens and lists it, and
+ * takes everything in it except directories. Any thread may take these then, those found last
+ * first, so few are open or in memory at a time. The thread that finishes the last directory inside
+ * another one stores the tree of that, and continues upwards.
  *
- * Whether a file with several names has more than one of them in here is known only at the end,
- * so a directory with such a name waits for the end, and with it those above.
+ * Only the end shows whether a file with several names has more than one of them in the tree, so a
+ * directory with such a name waits for the end, and so do those above.
  */
 #include <errno.h>
 #include <fcntl.h>

@@ -1,6 +1,6 @@
 /*
- * A name that has the signature of last time is as it was.  What is gone before it could be looked
- * at was not there; what turns into something else meanwhile is looked at again.
+ * A name with the signature of last time is unchanged. A name that vanishes before it could be
+ * examined was not there; one that turns into something else meanwhile is examined again.
  */
 #include <dirent.h>
 #include <errno.h>

@@ -2,9 +2,9 @@
  * The state that all threads of a walk share: its directories, which of them are open, and its
  * progress.
  *
- * A directory keeps its descriptor while it has subdirectories to enter.  Of the idle ones
- * DIR_FDS_MAX stay open beside the top; the least recently used is closed, and reopened step by
- * step from the nearest open one above.  Each step must find the same directory as before; ".."
+ * A directory keeps its descriptor while it has subdirectories to enter. Of the idle ones
+ * DIR_FDS_MAX stay open besides the top; the least recently used is closed, and reopened step by
+ * step from the nearest open one above. Each step must find the same directory as before; ".."
  * would follow a directory that somebody moved.
  */
 #include <assert.h>

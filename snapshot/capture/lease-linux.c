@@ -1,17 +1,17 @@
 /*
- * Leases of the kernel (fcntl(2), F_SETLEASE), and what answers their breaks.
+ * Leases of the kernel (fcntl(2), F_SETLEASE), and the threads that answer their breaks.
  *
- * One thread, the receiver, gets every signal.  F_SETOWN_EX directs them to that thread alone, so no
- * other thread of the process needs a mask for them.  The signal is one with a queue and names the
- * descriptor.  When the queue is full (RLIMIT_SIGPENDING counts all signals of the user) the kernel
- * sends a plain SIGIO instead, which names none: the receiver then asks every lease.  A descriptor's
- * number may have been given to another file by the time its signal is read, so each is asked in any
- * case (F_GETLEASE) before it is called broken.
+ * One thread, the receiver, gets every signal. F_SETOWN_EX directs them to that thread alone, so no
+ * other thread of the process needs a mask for them. The signal is one with a queue and names the
+ * descriptor. When the queue is full (RLIMIT_SIGPENDING counts all signals of the user) the kernel
+ * sends a plain SIGIO instead, which names none: the receiver then checks every lease. A
+ * descriptor's number may belong to another file by the time its signal is read, so each lease is
+ * checked in any case (F_GETLEASE) before it counts as broken.
  *
- * The takers do the reading.  A lease goes HELD -> QUEUED -> TAKING and is then freed, or queued again
- * if it cannot be taken yet.  The kernel has it before the tables do.  A signal that finds nothing in
- * them is noted by its descriptor, and leases_add() then asks the lease.  So it does when there were
- * too many to note, or a plain SIGIO came since the lease was tried.
+ * The takers do the reading. A lease goes HELD -> QUEUED -> TAKING and is then freed, or queued
+ * again if it cannot be taken yet. The kernel has a lease before the tables do. If a signal finds
+ * nothing in them, its descriptor is noted, and leases_add() then checks the lease. It also does so
+ * when there were too many to note, or a plain SIGIO came since the lease was tried.
  */
 #include "snapshot/capture/lease.h"
 

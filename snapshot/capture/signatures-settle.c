@@ -1,6 +1,6 @@
 /*
- * Records stand in the bytes after those of the directories in them, so one pass from the first to the
- * last finds each directory after all that is below it.
+ * A directory's record follows those of its subdirectories, so one pass from the first to the last
+ * finds each directory after everything below it.
  */
 #include <errno.h>
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 /*
- * A draft holds the records of directories that changed, in the order in which threads came to
- * them.  At the end all that the top leads to is copied, from the draft and from the old
- * signatures, in the order of a walk.
+ * A draft holds the records of changed directories, in the order in which threads finished them. At
+ * the end everything below the top is copied, from the draft and from the old signatures, in the
+ * order of a walk.
  */
 #include <assert.h>
 #include <errno.h>

@@ -1,8 +1,7 @@
 /*
- * Two directories at a time, name by name, with a stack of our own: a tree of
- * user-made depth must not decide how deep we recurse.  Where only one side has a
- * directory the other is an empty one.  Equal trees are skipped by their id, unless they
- * name files that stand in the links trees and those differ.
+ * Two directories at a time, name by name, with a stack of our own: a tree of user-made depth must
+ * not decide how deep we recurse. If only one side has a directory, the other counts as empty.
+ * Equal trees are skipped by their id, unless they name files in the links trees and those differ.
  */
 #include "snapshot/diff/diff.h"
 #include "base/vec.h"

@@ -1,9 +1,9 @@
 /*
- * Names of ours are read as they are needed, so a draft is as large as what was looked up.  Names
- * and directories that were looked up stay in the draft until the end, even if nothing is there:
+ * Names of ours are read when they are needed, so a draft is as large as the look-ups. Names and
+ * directories that were looked up stay in the draft until the end, even if nothing is there:
  * pointers to them stay valid.
  *
- * Names of one file form a group.  At the end, each name's old and new state shows which groups
+ * Names of one file form a group. At the end, each name's old and new state shows which groups
  * gained or lost names.
  */
 #include <assert.h>

@@ -1,7 +1,7 @@
 /*
- * Which names are one file.  A file of ours and one of theirs may be the same under other names and
- * other numbers, and what one side made one file may be two on the other, each with edits of its
- * own: all that was made of any of its names goes into the file, one after the other.
+ * Which names are one file. A file of ours and one of theirs may be the same under other names and
+ * other numbers, and one file of one side may be two on the other, each with edits of its own. All
+ * edits made through any of its names go into the file, one after the other.
  */
 #include <errno.h>
 #include <string.h>

@@ -1,10 +1,10 @@
 /*
- * Ours has its numbers and theirs has others: a file system gives them again, and a
- * program that writes a file anew leaves its number to what the old one was moved to.  In one tree, though, two files of one
- * number are one to whoever looks (cp, diff and find do).  What ours has keeps its number, and the
- * rest gets another if it must.
+ * Ours has its numbers and theirs has others: file systems reuse numbers, and a program that writes
+ * a file anew leaves the old number to the file that it moved away. But within one tree, programs
+ * (cp, diff and find) take two files with one number for one. So files of ours keep their numbers,
+ * and others get new ones where necessary.
  *
- * Not seen is a file that a side wrote anew with nothing but its number to tell it from the old one.
+ * Not seen is a file that a side wrote anew if only its number differs from the old one.
  */
 #include <errno.h>
 #include <stdlib.h>

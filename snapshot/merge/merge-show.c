@@ -1,6 +1,6 @@
 /*
- * Places that conflict are found by markers that are longer than any row of the same letter in one of
- * the texts, so that no line of a text is taken for one.
+ * Conflicting places are found by markers that are longer than any row of the same letter in the
+ * texts, so that no line of a text looks like one.
  */
 #include "snapshot/merge/merge-show.h"
 

@@ -1,6 +1,6 @@
 /*
- * libgit2 says whether a merge met conflicts, not how many.  So they are counted by a label that
- * none of the three texts holds: only a marker can then bear it.
+ * libgit2 says whether a merge met conflicts, not how many. So they are counted by a label that
+ * none of the three texts holds: only a marker can then have it.
  */
 #include <stdio.h>
 #include <string.h>

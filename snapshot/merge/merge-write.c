@@ -1,6 +1,6 @@
 /*
  * Directories are written deepest first, each as an edit of our directory, so names that were not
- * looked up are taken over unread.  Before that, the names of linked files are counted: one from
+ * looked up are taken over unread. Before that, the names of linked files are counted: a file of
  * theirs that ends with a single name becomes an ordinary file.
  */
 #include <errno.h>

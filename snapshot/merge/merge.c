@@ -1,7 +1,7 @@
 /*
- * Two differences, base to ours and base to theirs, are joined by path: what only theirs
- * changed is done to ours, what both changed is merged.  Names that theirs left alone are never
- * looked at, and directories that neither side changed are never read.
+ * Two differences, base to ours and base to theirs, are joined by path: changes of theirs alone are
+ * applied to ours, changes of both are merged. Names that theirs left alone are never looked at,
+ * and directories that neither side changed are never read.
  */
 #include <limits.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /*
  * A literal is the content's size, then the deflated content in lines of at most 52 bytes: a letter
- * for the number of bytes, then five characters for every four bytes.  It is made in one pass, so
- * it needs no memory but zlib's.
+ * for the number of bytes, then five characters for every four bytes. It is made in one pass, so
+ * only zlib needs memory.
  */
 #include <errno.h>
 #include <inttypes.h>

@@ -1,7 +1,8 @@
 /*
- * A branch moves by git's own protocol of files: whoever has REF.lock may write REF.  libgit2 takes that lock empty and
- * fills it later; one that is killed between leaves a lock of which nobody knows whose it is.  So the lock is made here:
- * it is a link to a file that names the commit already, and its successor knows it by that.
+ * A branch moves by git's own protocol of files: the process that has REF.lock may write REF.
+ * libgit2 takes that lock empty and fills it later; if it is killed in between, nobody knows whose
+ * lock is left. So the lock is made here: it is a link to a file that names the commit already, and
+ * the next process recognises it by that.
  */
 #include <errno.h>
 #include <fcntl.h>

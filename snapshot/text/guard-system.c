@@ -1,8 +1,9 @@
 /*
- * guard-system.c - rules for the files of a machine: what makes it boot, lets people in, and runs by itself.
+ * guard-system.c - rules for the files of a machine: those that make it boot, let people in, or run
+ * by themselves.
  *
- * They come before the built-in ones, whose names mean something in a project, and behind those that people
- * wrote.  Every pattern counts from the top.
+ * They come before the built-in ones, whose names mean something in a project, and after those that
+ * people wrote. Every pattern counts from the top.
  */
 #include <assert.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /*
- * A star first stands for nothing, and for one byte more each time that the rest fails; a `**`
- * for one directory more.  Only the last of each kind need be tried again: whatever an earlier one
- * could give, the later one can give too.  So there is no pattern that takes for ever.
+ * A star first matches nothing, and one byte more each time that the rest fails; a `**` one
+ * directory more. Only the last of each kind need be tried again: a later one can match everything
+ * that an earlier one could. So no pattern takes for ever.
  */
 #include "snapshot/text/ignore.h"
 

@@ -1,7 +1,7 @@
 /*
- * What both texts begin and end with is set aside.  Of the rest, E. Myers' greedy search
- * ("An O(ND) difference algorithm and its variations", 1986): for each number of edits d, how far
- * each diagonal can be followed; what was reached for every d is kept, to find the way back.
+ * The common beginning and end of both texts are set aside. The rest goes through E. Myers' greedy
+ * search ("An O(ND) difference algorithm and its variations", 1986): for each number of edits d,
+ * how far each diagonal can be followed; the result for every d is kept, to find the way back.
  */
 #include "snapshot/text/lines-i.h"
 
