@@ -1,10 +1,10 @@
 /*
- * Of the clone as it is now, the paths become a tree of their own, in which everything below them is
- * shared with the clone.  The ref that names this tree is what keeps it.
+ * The paths of the clone as it is now become a tree of their own, which shares everything below
+ * them with the clone. The ref that names this tree keeps it.
  *
- * The digest is the SHA-256 of a line for each entry below the top, in the order of a walk: the mode
- * in octal, a space, the SHA-256 of the content or of the target of a link in hex ("-" if there is
- * none), a space, the path, a NUL.
+ * The digest is the SHA-256 of a line for each entry below the top, in the order of a walk: the
+ * mode in octal, a space, the SHA-256 of the content or of the target of a link in hex ("-" if
+ * there is none), a space, the path, a NUL.
  */
 #include "engine/act/artifact-i.h"
 

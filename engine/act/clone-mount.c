@@ -1,5 +1,5 @@
 /*
- * clone-mount.c - a clone is mounted and unmounted as a command asks.
+ * clone-mount.c - mount and unmount a clone for a command.
  */
 #include "engine/act/acts-i.h"
 #include "engine/host/host-i.h"

@@ -1,6 +1,6 @@
 /*
- * A clone's snapshots cannot be reached by its name once it is gone, so they go with it, but
- * for those that something else names (forget-i.h).
+ * A clone's snapshots cannot be reached by its name once it is gone, so they go with it, except
+ * those that something else names (forget-i.h).
  */
 #include <errno.h>
 #include <stdint.h>

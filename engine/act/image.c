@@ -1,7 +1,7 @@
 /*
- * The command line parses the archive in a confined process and hands the result over as a stream of
- * plain records; here it becomes a tree and, in one commit, an image.  Nothing has a name before that
- * commit: whatever fails or dies earlier leaves objects that the next gc takes.
+ * The command line parses the archive in a confined process and passes the result on as a stream of
+ * plain records; here it becomes a tree and, in one commit, an image. Nothing has a name before
+ * that commit: a failure or death earlier leaves objects that the next gc removes.
  */
 #include "engine/act/image-i.h"
 

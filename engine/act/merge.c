@@ -1,5 +1,5 @@
 /*
- * The batch is never committed: what the merge wrote goes with it.
+ * The batch is never committed: the objects of the merge go with it.
  */
 #include "engine/act/acts-i.h"
 #include "engine/find/conflicts-i.h"

@@ -1,6 +1,6 @@
 /*
- * Forgetting and moving a project.  Only the holder of the path's turn takes snapshots of the project
- * or changes it; whoever waited for the turn looks again (project_still()).
+ * Forgetting and moving a project. Only the holder of the path's turn takes snapshots of the
+ * project or changes it; a command that waited for the turn looks again (project_still()).
  */
 #include <errno.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /*
- * promote-find.c - which clone a promotion means, and which promotion an undo.
+ * promote-find.c - find the clone of a promotion, and the promotion of an undo.
  */
 #include <errno.h>
 #include <string.h>

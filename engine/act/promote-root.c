@@ -1,8 +1,8 @@
 /*
- * promote-root.c - what of a root file system may be promoted: paths that root has named.
+ * promote-root.c - which paths of a root file system may be promoted: those that root has named.
  *
- * A machine is changed by its package manager.  What is worth taking from a clone of it is a file of
- * configuration here and there, so whole trees, patterns and everything that no clone has are refused.
+ * A machine is changed by its package manager. Only a file of configuration here and there is worth
+ * taking from a clone of it, so whole trees, patterns and everything that no clone has are refused.
  */
 #include <errno.h>
 #include <string.h>

@@ -1,10 +1,10 @@
 /*
- * The command line brings packs, since it may use the network and cowfsd may not; cowfsd reads them,
- * since it alone writes to the store.  Nothing is trusted on the way: every object is compared with its
- * SHA-256 here, whatever the command line checked before (remote/pack/inbound.h).
+ * The command line fetches packs, because it may use the network and cowfsd may not; cowfsd reads
+ * them, because it alone writes to the store. Nothing is trusted on the way: every object is
+ * compared with its SHA-256 here, whatever the command line checked before (remote/pack/inbound.h).
  *
- * The snapshot, its tag and, if need be, its project come with one commit.  Until then nothing is
- * visible, and what was put meanwhile is garbage for the next gc.
+ * The snapshot, its tag and, if need be, its project come with one commit. Until then nothing is
+ * visible, and objects put meanwhile are garbage for the next gc.
  */
 #include "engine/act/receive-i.h"
 

@@ -1,5 +1,5 @@
 /*
- * rollback-clone.c - a clone goes back: its layer is exchanged for the wanted state, mounted or not.
+ * rollback-clone.c - roll back a clone: its layer gets the wanted state, mounted or not.
  */
 #include <errno.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /*
- * rollback-plan.c - what a rollback would change, and what stays as it is.
+ * rollback-plan.c - the changes of a rollback, and the paths that stay.
  */
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /*
- * rollback-project.c - a project goes back: the guard judges it, then it lands like a promotion.
+ * rollback-project.c - roll back a project: the guard judges it, then it lands like a promotion.
  */
 #include <errno.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /*
  * The present and the wanted state are compared before anything is saved or changed, so that a
- * rollback to the present state makes no snapshot.  Both roots are pinned meanwhile, so nothing that
- * runs beside can remove them.
+ * rollback to the present state makes no snapshot. Both roots are pinned meanwhile, so no other act
+ * can remove them.
  */
 #include "engine/api/rollback.h"
 #include "base/text.h"

@@ -1,7 +1,7 @@
 /*
- * Two roots of one clone are compared by their ids, so the answer costs what differs and is exact, and
- * no list of changes has to be kept.  Any trace that a name was touched counts, ctimes and inode
- * numbers too: what git knows of a file may be younger than the token.
+ * Two roots of one clone are compared by their ids, so the cost depends on the difference, the
+ * answer is exact, and no list of changes has to be kept. Any trace that a name was touched counts,
+ * ctimes and inode numbers too: git's knowledge of a file may be newer than the token.
  */
 #include "engine/api/since.h"
 

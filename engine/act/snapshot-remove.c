@@ -1,6 +1,7 @@
 /*
- * Removing one snapshot.  Its records go now; what only it reached is then garbage.  We look first
- * for what needs it, so that the answer can name it; forget-i.h has the last word.
+ * Removing one snapshot. Its records go now; objects that only it reached are then garbage. We
+ * first find everything that needs it, so that the answer can name it; forget-i.h has the last
+ * word.
  */
 #include <errno.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /*
- * Signatures belong to a root.  They are used only while a snapshot of the project has that root, and
- * the root is pinned meanwhile, so that a gc cannot sweep what the capture takes over before the
- * batch names it.
+ * Signatures belong to a root. They are used only while a snapshot of the project has that root,
+ * and the root is pinned meanwhile, so that a gc cannot sweep objects that the capture takes over
+ * before the batch names them.
  */
 #include "engine/act/survey-i.h"
 #include "engine/host/promises-i.h"

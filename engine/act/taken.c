@@ -1,5 +1,5 @@
 /*
- * What the answer says of a snapshot that was taken.
+ * The answer about a snapshot that was taken.
  */
 #include <stdlib.h>
 #include <string.h>

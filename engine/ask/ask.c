@@ -2,8 +2,8 @@
  * The command line's end of the control socket.
  *
  * A command that finds no daemon takes the start lock, looks again, and starts one: so of many
- * commands one starts the daemon and the others find it.  A daemon that is about to end answers
- * nobody; its successor waits for the lock that the old one holds while it lives.
+ * commands one starts the daemon and the others find it. A daemon that is about to end answers
+ * nobody; its successor waits for the lock that it holds.
  */
 #include <errno.h>
 #include <fcntl.h>

@@ -1,10 +1,11 @@
 /*
- * The daemon and its parent, the keeper (keeper.h), are this program under other names.  The keeper is
- * a detached process (detach-i.h).
+ * The daemon and its parent, the keeper (keeper.h), are this program under other names. The keeper
+ * is a detached process (detach-i.h).
  *
- * Exactly one struct err comes down a pipe: code 0 means ready, and its sentence, if any, is for the
- * user.  If cowfsd dies first, the pipe just closes.  Under systemd the keeper holds the pipe, too,
- * until systemd has moved both out of our group: otherwise the end of the command could kill cowfsd.
+ * Exactly one struct err comes through a pipe: code 0 means ready, and its sentence, if any, is for
+ * the user. If cowfsd dies first, the pipe just closes. Under systemd the keeper holds the pipe
+ * too, until systemd has moved both out of our group: otherwise the end of the command could kill
+ * cowfsd.
  */
 #include <errno.h>
 #include <fcntl.h>

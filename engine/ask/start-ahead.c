@@ -1,6 +1,6 @@
 /*
- * A child asks for cowfsd as any other command would, and ends.  The command goes on, and waits for the child at
- * the lock that is taken to start cowfsd.
+ * A child connects to cowfsd as any other command would, and ends. The command continues, and waits
+ * for the child at the lock that is taken to start cowfsd.
  */
 #include "engine/ask/start-ahead-i.h"
 

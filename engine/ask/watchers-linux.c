@@ -1,6 +1,6 @@
 /*
- * The kernel tells of each inotify descriptor which inodes of which file systems it watches
- * (/proc/PID/fdinfo).  Of fanotify it tells less, so any such descriptor counts.
+ * For each inotify descriptor the kernel shows which inodes of which file systems it watches
+ * (/proc/PID/fdinfo). It shows less for fanotify, so any such descriptor counts.
  */
 #include "engine/ask/watchers-i.h"
 

@@ -1,6 +1,6 @@
 /*
- * Programs wait for their mounts, so those come before the changes of projects that were interrupted:
- * taking one back syncs each file, which can take minutes.  Commands wait for both.
+ * Programs wait for their mounts, so those come before interrupted changes of projects: taking one
+ * back syncs each file, which can take minutes. Commands wait for both.
  */
 #include "engine/cowfsd/recovery-i.h"
 

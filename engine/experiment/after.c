@@ -1,6 +1,7 @@
 /*
- * Arms that go on from other arms: clones of clones, within the limits of the whole experiment.  Such an arm waits
- * until the other one has passed, starts from what that left, and would promote the changes of both.
+ * Arms that continue other arms: clones of clones, within the limits of the whole experiment. Such
+ * an arm waits until the other one has passed, starts from its result, and would promote the
+ * changes of both.
  */
 #include <errno.h>
 #include <string.h>

@@ -1,9 +1,11 @@
 /*
- * Times are measured while nothing else of the store is: one experiment at a time has the turn, which is a lock that
- * ends with its holder, however that dies.  What cannot be kept away, runs of the store and other tasks of the
- * machine, is counted before and after each round, and the arm gets a warning.
+ * Times are measured while no other task of the store runs: one experiment at a time has the turn,
+ * which is a lock that ends with its holder, however that dies. Runs of the store and other tasks
+ * of the machine cannot be kept away; they are counted before and after each round, and the arm
+ * gets a warning.
  *
- * Tasks are counted when no run of ours is under way, because a measured command may have many of its own.
+ * Tasks are counted when no run of ours is in progress, because a measured command may have many of
+ * its own.
  */
 #include <errno.h>
 #include <fcntl.h>

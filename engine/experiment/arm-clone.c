@@ -1,7 +1,8 @@
 /*
- * The two clones of an arm: its own, and the one that checks and scores run on.  The state names a clone before it is
- * made, so that one whose maker died is found.  Each bears the number of the experiment from the moment it is there,
- * so what is ours is never a guess: a clone of such a name without it is somebody else's.
+ * The two clones of an arm: its own, and the one that checks and scores run on. The state names a
+ * clone before it is made, so that one whose maker died is found. Each has the number of the
+ * experiment from the moment it exists, so ownership is never a guess: a clone of such a name
+ * without the number is somebody else's.
  */
 #include <errno.h>
 #include <stdio.h>

@@ -1,9 +1,10 @@
 /*
- * The command of an arm on another machine.  Its clone is made here as any other, a worker runs the command on the
- * same state, and what it left becomes the clone's content; from then on the arm is like one that ran here.
+ * The command of an arm on another machine. Its clone is made here as any other, a worker runs the
+ * command on the same state, and the result becomes the clone's content; from then on the arm is
+ * like one that ran here.
  *
- * What is sent is written down before a ticket names it: with that, a ticket is the same whoever writes it, so
- * an experiment that was killed and is resumed finds the results that are there.
+ * The sent state is written down before a ticket names it. So every process writes the same ticket,
+ * and a killed and resumed experiment finds the results that are there.
  */
 #include <errno.h>
 #include <stdlib.h>

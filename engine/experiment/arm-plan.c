@@ -1,6 +1,6 @@
 /*
- * What is planned for one arm besides its command: variables, profile, the state it starts from,
- * and the experiment inside of it.
+ * The plan of one arm besides its command: variables, profile, the state it starts from, and the
+ * experiment inside of it.
  */
 #include <errno.h>
 #include <string.h>

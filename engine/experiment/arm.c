@@ -1,9 +1,9 @@
 /*
- * One arm: its clone, the run of its command, a snapshot of what that left, and the checks, which run on a
- * clone of that snapshot.
+ * One arm: its clone, the run of its command, a snapshot of the result, and the checks, which run
+ * on a clone of that snapshot.
  *
- * The state is saved before a run is started, with the clone it runs on and the time.  An experiment that is
- * resumed finds the run by these two, whether or not its maker lived to learn the run's id.
+ * The state is saved before a run is started, with the clone it runs on and the time. A resumed
+ * experiment finds the run by these two, whether or not its maker lived to learn the run's id.
  */
 #include <errno.h>
 #include <signal.h>

@@ -1,6 +1,7 @@
 /*
- * Commits are listed by git itself, in a run on a throw-away clone: the repository is the project's,
- * but its configuration is obeyed there alone.  A merge is one step of the line (--first-parent).
+ * Commits are listed by git itself, in a run on a throw-away clone: the repository is the
+ * project's, but its configuration is obeyed only there. A merge is one step of the line
+ * (--first-parent).
  */
 #include <errno.h>
 #include <string.h>

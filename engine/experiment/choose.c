@@ -1,7 +1,7 @@
 /*
- * A promotion happens at most once.  Before it is asked for, the state says which arm it is and which receipt
- * of the project was the newest; whoever resumes looks for a later receipt of that arm's clone first, once a
- * promotion that is still under way is over.
+ * A promotion happens at most once. Before the request, the state names the arm and the newest
+ * receipt of the project at that time. A process that resumes first looks for a later receipt of
+ * that arm's clone, once a promotion that is still in progress is over.
  */
 #include <errno.h>
 #include <stdio.h>

@@ -1,9 +1,9 @@
 /*
- * An experiment that goes on after the command that asked for it has ended.
+ * An experiment that outlives the command that asked for it.
  *
- * A detached process (engine/ask/detach-i.h) works on it.  It inherits the lock, so there is no
- * moment at which nobody has it.  When the first arm runs, it reports to the asker and gives up
- * everything else that it inherited.  If the asker is gone by then, nobody knows the name of the
+ * A detached process (engine/ask/detach-i.h) works on it. It inherits the lock, so there is no
+ * moment at which nobody has it. When the first arm runs, it reports to the asker and gives up
+ * everything else that it inherited. If the asker is gone by then, nobody knows the name of the
  * experiment: it ends and leaves nothing.
  */
 #include <errno.h>

@@ -1,8 +1,9 @@
 /*
  * Where the files of experiments are, and how far one is trusted.
  *
- * The project's file is not trusted: it is opened name by name, without following symlinks, and narrows what the
- * profiles allow; what it plans is judged against the very profiles that its arms run with.
+ * The project's file is not trusted: it is opened name by name, without following symlinks, and
+ * narrows the permissions of the profiles; its plan is judged against the very profiles that its
+ * arms run with.
  */
 #include <errno.h>
 #include <fcntl.h>

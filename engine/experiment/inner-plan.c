@@ -1,6 +1,6 @@
 /*
- * What is planned inside of an arm: its arms, checks and score are its own; all else it has from the whole, whose
- * limits it can only narrow.
+ * The plan inside of an arm: its arms, checks and score are its own; everything else comes from the
+ * whole, whose limits it can only narrow.
  */
 #include <errno.h>
 

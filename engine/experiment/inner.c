@@ -1,10 +1,11 @@
 /*
  * An experiment inside of an arm.
  *
- * It is a part of the arm's state, so one process works on all levels and one file says how far each is.  Its arms
- * are clones of what the arm's command left.  When they are over, the clone of the arm is made again of what the
- * best of them left, and the arm goes on to its own checks.  Until the state says that it has, that clone can be
- * made once more; so the winner's own, which holds what it left, is removed after that.
+ * It is a part of the arm's state, so one process works on all levels and one file says how far
+ * each is. Its arms are clones of the result of the arm's command. When they are over, the clone of
+ * the arm is made again from the result of the best, and the arm continues with its own checks.
+ * Until the state says that this is done, that clone can be made once more; so the winner's own
+ * clone, which holds the result, is removed after that.
  */
 #include <stdio.h>
 #include <string.h>

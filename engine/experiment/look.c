@@ -1,6 +1,6 @@
 /*
- * What an arm changed: paths, lines, and what a person should know before it is promoted.  Deleting or skipping a
- * test is the cheapest way to make checks pass, so that is said.
+ * The changes of an arm: paths, lines, and facts that a person should know before it is promoted.
+ * Deleting or skipping a test is the cheapest way to make checks pass, so the look reports that.
  */
 #include <string.h>
 

@@ -1,9 +1,9 @@
 /*
  * Arms that cannot win any more, for experiments that asked not to wait for them.
  *
- * Lines are counted when the command of an arm has ended and never change, so an arm with more of them than one that
- * passed is beaten for certain.  A score that is measured has no such bound: an arm is beaten when the worst round of
- * another is better than its own best, after LEAST rounds of both.
+ * Lines are counted when the command of an arm has ended and never change, so an arm with more of
+ * them than one that passed is beaten for certain. A measured score has no such bound: an arm is
+ * beaten when the worst round of another is better than its own best, after LEAST rounds of both.
  */
 #include <stdio.h>
 

@@ -1,6 +1,6 @@
 /*
- * A plan is made complete before anything is done: names, states that stay what they are, repetitions, and limits of
- * the whole as limits of each arm.
+ * A plan is completed before anything is done: names, states that cannot move, repetitions, and
+ * limits of the whole as limits of each arm.
  */
 #include <errno.h>
 #include <stdio.h>

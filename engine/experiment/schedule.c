@@ -1,6 +1,7 @@
 /*
- * Which arms run when: as many at once as there is room for; whoever ends makes room for the next.  All levels count
- * together.  What is inside of an arm comes before arms that have not begun, so that what was begun ends first.
+ * Which arms run when: as many at once as there is room for; each that ends makes room for the
+ * next. All levels count together. Arms inside of an arm come before arms that have not begun, so
+ * that begun work ends first.
  */
 #include <errno.h>
 #include <poll.h>

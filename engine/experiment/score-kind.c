@@ -1,5 +1,5 @@
 /*
- * What an experiment measures, and on what.
+ * The kinds of measurements of an experiment, and their subjects.
  */
 #include "engine/experiment/experiment-i.h"
 

@@ -1,7 +1,8 @@
 /*
- * Scores are taken when all work is done: one run at a time, round by round through all arms, so that what
- * disturbs the machine for a while disturbs all of them.  Where time is measured, a first round warms caches and
- * does not count, and no other experiment of the store measures meanwhile (alone-i.h).
+ * Scores are taken when all work is done: one run at a time, round by round through all arms, so
+ * that a disturbance of the machine disturbs all of them. Where time is measured, a first round
+ * warms caches and does not count, and no other experiment of the store measures meanwhile
+ * (alone-i.h).
  */
 #include <errno.h>
 #include <math.h>

@@ -1,5 +1,5 @@
 /*
- * Looking at an experiment that another process works on: waiting for it, and ending it.
+ * An experiment that another process works on: looking at it, waiting for it, and ending it.
  */
 #include <errno.h>
 #include <signal.h>

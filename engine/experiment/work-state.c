@@ -1,5 +1,5 @@
 /*
- * What each part of an experiment says and saves about the whole.
+ * What each part of an experiment reports and saves about the whole.
  */
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /*
- * The sequence of an experiment: run the arms (schedule.c); when all are over, take scores; then decide, promote, and
- * remove what nobody asked to keep.
+ * The sequence of an experiment: run the arms (schedule.c); when all are over, take scores; then
+ * decide, promote, and remove everything that nobody asked to keep.
  */
 #include <errno.h>
 #include <stdlib.h>

@@ -1,10 +1,10 @@
 /*
- * A record: a sum of the rest (4 bytes), the length of the filter (2 bytes; TOO_MANY: there is none,
- * and everything may differ), both roots, the filter.  Integers are little endian.
+ * A record: a sum of the rest (4 bytes), the length of the filter (2 bytes; TOO_MANY: there is
+ * none, and everything may differ), both roots, the filter. Integers are little endian.
  *
- * A record is appended with one write(2), so writers need no lock among each other.  A reader that finds
- * the file damaged, by a crash or a full disk, writes it anew.  Records that are lost when two do that
- * at once are found out again.
+ * A record is appended with one write(2), so writers need no lock among each other. A reader that
+ * finds the file damaged, by a crash or a full disk, writes it anew. If two do that at once, lost
+ * records are computed again.
  */
 #include "engine/find/touched-i.h"
 

@@ -1,7 +1,7 @@
 /*
- * A view is a second mount of a live clone, for one run.  One for a run by root shifts ids to those of
- * the run's user namespace, where the kernel has no id-mapped FUSE mounts.  One that a run mounts
- * inside, as its root, has the run's ids by itself, and no place here.
+ * A view is a second mount of a live clone, for one run. A view for a run by root shifts ids to
+ * those of the run's user namespace, where the kernel has no id-mapped FUSE mounts. A view that a
+ * run mounts inside, as its root, has the run's ids by itself, and no place here.
  */
 #include <dirent.h>
 #include <errno.h>

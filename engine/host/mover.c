@@ -1,8 +1,8 @@
 /*
- * To rename a directory on which something is mounted is refused in the mount namespace that has the
- * mount, and allowed in every other (Linux 3.18).  The mount belongs to the directory, not to its name,
- * so it goes along.  A process of its own in a namespace without any mounts can therefore do for an
- * ordinary user what move_mount(2) does for root.
+ * Renaming a directory with a mount on it is refused in the mount namespace that has the mount, and
+ * allowed in every other (Linux 3.18). The mount belongs to the directory, not to its name, so it
+ * moves along. So a process of its own, in a namespace without any mounts, can do for an ordinary
+ * user what move_mount(2) does for root.
  */
 #include "engine/api/mover.h"
 

@@ -1,5 +1,6 @@
 /*
- * What would be left unread if cowfsd ended now.  Nobody holds its files then, so it may be lost.
+ * Files that would be left unread if cowfsd ended now. Nobody would hold them then, so they could
+ * be lost.
  */
 #include <errno.h>
 #include <stdio.h>

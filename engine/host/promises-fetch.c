@@ -1,6 +1,7 @@
 /*
- * How promises of a lazy fetch are kept.  The thread of the fetch stores what has come; whoever needs a file
- * says so and waits for that thread, so one frame that comes serves all who wait for something in it.
+ * How promises of a lazy fetch are kept. The thread of the fetch stores frames that have come. A
+ * reader of a file waits for that thread, so one frame serves all readers that wait for something
+ * in it.
  */
 #include <errno.h>
 #include <stdlib.h>

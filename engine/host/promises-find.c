@@ -1,5 +1,5 @@
 /*
- * Promises by their ids, and those that are to be kept before all others.
+ * Promises by their ids, and those to keep before all others.
  */
 #include "base/vec.h"
 #include "engine/host/promising-i.h"

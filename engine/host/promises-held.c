@@ -1,5 +1,5 @@
 /*
- * What is held for promises, for anyone who needs a file of it.
+ * Access to held files, for any reader of a promise.
  */
 #include <errno.h>
 

@@ -1,5 +1,5 @@
 /*
- * Files are held while a capture begins or is under way, by one set for all captures.
+ * One set holds files for all captures, while a capture begins or runs.
  */
 #include <errno.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /*
  * A large file of a clone may be changed before its promise is kept (cowfs/core/partly.c), if it is
- * held: then it stays what was promised until it is read.  The threads of the capture read it next.
+ * held: then it cannot change until it is read. The threads of the capture read it next.
  */
 #include <errno.h>
 

@@ -1,6 +1,6 @@
 /*
- * Which files a capture promised is not stored as a list: its snapshot says so, by name, until it
- * is settled.  What was done since stands in the tree of the capture's record.
+ * A capture's promises are not stored as a list: until it is settled, its snapshot names them. The
+ * kept and lost ones are in the tree of the capture's record.
  */
 #include <errno.h>
 #include <fcntl.h>

@@ -1,7 +1,7 @@
 /*
- * Whoever needs a promised file reads it in his own thread.  The bytes and their name in the capture's
- * record are one commit, so a kept promise outlives cowfsd: a writer of the project that waited for
- * it may go on.
+ * A caller that needs a promised file reads it in its own thread. The bytes and their name in the
+ * capture's record are one commit, so a kept promise outlives cowfsd: a writer of the project that
+ * waited for it may continue.
  */
 #include <errno.h>
 #include <stdlib.h>

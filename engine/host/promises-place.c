@@ -1,6 +1,7 @@
 /*
- * Where the files of a capture are.  A directory that is gone from its file system is gone for good,
- * and what it promised is lost.  One whose file system is not mounted may come back, and is waited for.
+ * Where the files of a capture are. A directory that is gone from its file system is gone for good,
+ * and its promises are lost. If its file system is not mounted, it may come back, and the promises
+ * wait.
  */
 #include <errno.h>
 #include <fcntl.h>

@@ -1,7 +1,7 @@
 /*
- * A lazy fetch is a capture whose files a remote has.  What each promise stands for, and which packs have
- * that, is in the tree of its record; what came of the packs is in a directory of the store and can be
- * brought again.
+ * A lazy fetch is a capture whose files are on a remote. The tree of its record says what each
+ * promise stands for, and which packs have it; a directory of the store has the parts of packs that
+ * have come, which can be fetched again.
  */
 #include <errno.h>
 #include <fcntl.h>

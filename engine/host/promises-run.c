@@ -1,11 +1,11 @@
 /*
- * The threads of a capture each read many files before they commit.  While others read, they wait;
- * when somebody waits for what they have read, they commit early.  One of them makes the index first, and
- * settles at the end.
+ * The threads of a capture each read many files before they commit. While others read, they wait;
+ * when somebody waits for one of their files, they commit early. One of them makes the index first,
+ * and settles at the end.
  *
- * Programs at work in a clone need the processors as well: to list a new clone of 80,000 names took
- * three times as long beside two threads that read.  So these pause while mounts are in use, unless
- * somebody waits for the end.  Files that nobody holds may change meanwhile, so the pauses end.
+ * Programs at work in a clone need the processors as well: listing a new clone of 80,000 names took
+ * three times as long beside two threads that read. So these pause while mounts are in use, unless
+ * somebody waits for the end. Files that nobody holds may change meanwhile, so the pauses end.
  */
 #include <errno.h>
 #include <stdio.h>

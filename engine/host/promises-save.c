@@ -1,7 +1,7 @@
 /*
- * What was done stands in the tree of the capture's record, in the order in which it was done, so a
- * commit adds to the end of a directory.  A kept file is a regular one with the content; a lost one is
- * a symlink that leads to the reason.
+ * Kept and lost promises are in the tree of the capture's record, in the order in which that was
+ * decided, so a commit adds to the end of a directory. A kept file is a regular one with the
+ * content; a lost one is a symlink that leads to the reason.
  */
 #include <errno.h>
 #include <inttypes.h>

@@ -1,10 +1,11 @@
 /*
- * The end of a capture: snapshots and clones that name its promises get roots that name what was kept.
+ * The end of a capture: snapshots and clones that name its promises get roots that name the kept
+ * contents.
  *
- * First the clones, each in its turn; then, while no clone can be made of a snapshot, the
- * snapshots and the end of the capture's record in one commit.  A clone that was made in between is
- * found before that commit, and all begins again.  Wherever this is interrupted, the record is
- * still there, and the next attempt finds some of it done.
+ * First the clones, each in its turn; then, while no clone can be made of a snapshot, the snapshots
+ * and the end of the capture's record in one commit. A clone that was made in between is found
+ * before that commit, and all begins again. Wherever this is interrupted, the record is still
+ * there, and the next attempt finds some of it done.
  */
 #include <errno.h>
 #include <stdlib.h>

@@ -1,11 +1,11 @@
 /*
- * Large promised files whose writers came before they were captured (stash-i.h).  A copy is made while
- * its writer waits, whoever else is reading the file; whoever captures it finds that its lease is gone
- * and reads the copy.
+ * Large promised files whose writers came before the capture had read them (stash-i.h). A copy is
+ * made while its writer waits, even if another thread is reading the file; that thread finds that
+ * the lease is gone and reads the copy.
  *
- * A writer may also come during the walk, or before the capture has its index.  Then nobody knows the
- * promise yet, and its file is copied whatever its size, so that no writer waits for the end of a walk.
- * Such a copy is early: the capture that turns out to have made the promise takes it over.
+ * A writer may also come during the walk, or before the capture has its index. Then nobody knows
+ * the promise yet, and its file is copied whatever its size, so that no writer waits for the end of
+ * a walk. Such a copy is early: the capture that turns out to have made the promise takes it over.
  */
 #include <errno.h>
 #include <stdlib.h>

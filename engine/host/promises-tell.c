@@ -1,6 +1,6 @@
 /*
- * A capture that goes on in the background, as events (docs/reference/events.md): when it begins, each
- * tenth of the way but at most once a second, and when it ends.
+ * Events of a capture in the background (docs/reference/events.md): its begin, each tenth of the
+ * way but at most once a second, and its end.
  */
 #include "engine/find/event-i.h"
 #include "engine/host/host-i.h"

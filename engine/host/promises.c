@@ -1,5 +1,5 @@
 /*
- * All captures: how they begin and end, and who waits for them.
+ * All captures: how they begin and end, and which acts wait for them.
  */
 #include <errno.h>
 #include <fcntl.h>

@@ -1,5 +1,5 @@
 /*
- * Which frames come next, and how long whoever waits for one has to.
+ * Which frames come next, and how long a reader waits for one.
  */
 #include <errno.h>
 #include <stdlib.h>

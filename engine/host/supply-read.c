@@ -1,6 +1,6 @@
 /*
- * Files of a supply into the store, and bytes of large ones; what is missing comes next, what is wrong comes
- * again.
+ * Files of a supply into the store, and bytes of large ones; missing frames come next, wrong ones
+ * come again.
  */
 #include <errno.h>
 #include <fcntl.h>

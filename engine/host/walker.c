@@ -1,14 +1,14 @@
 /*
- * A listing brings the attributes with it (READDIRPLUS), so names need no request of their own.  The
- * kernel goes on listing that way only while somebody asks for attributes, so the walker asks for
- * those of a name now and then, more often than a listing is answered in parts.
+ * A listing brings the attributes with it (READDIRPLUS), so names need no request of their own. The
+ * kernel continues to list that way only while somebody asks for attributes, so the walker asks for
+ * those of a name now and then, at least once for each answer of a listing.
  *
  * It also asks for `.gitignore`, so that the kernel knows where it is missing: git looks for it in
  * each directory.
  *
- * A second walk reads small files ahead: with those the number of requests counts, and read-ahead
- * waits for none.  A third walk asks for all attributes again: reading changed the access times, so
- * the next stat() would be a request.  All this may be in vain, so the walker stays within bounds and
+ * A second walk reads small files ahead: their cost is the number of requests, and read-ahead waits
+ * for none. A third walk asks for all attributes again: reading changed the access times, so the
+ * next stat() would be a request. All this may be in vain, so the walker stays within bounds and
  * lets everybody else go first.
  */
 #include "engine/api/walker.h"

@@ -1,5 +1,5 @@
 /*
- * One thread makes warm clones, has them walked and gives them up.  For somebody who announced to need
+ * One thread makes warm clones, has them walked and drops them. For a client that announced to need
  * several, two are walked at once: one walk keeps about one processor busy.
  */
 #include "engine/host/warm-spares-i.h"

@@ -1,6 +1,7 @@
 /*
- * Every user of the machine can connect, so a caller costs little: one short question, ten seconds to ask it, four
- * connections for each user, sixteen in all.  Long answers go to those alone who may decide.
+ * Every user of the machine can connect, so a caller costs little: one short question, ten seconds
+ * to ask it, four connections for each user, sixteen in all. Long answers go only to users who may
+ * decide.
  */
 #include <errno.h>
 #include <fcntl.h>

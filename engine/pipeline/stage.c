@@ -1,7 +1,7 @@
 /*
- * A landing happens at most once.  Before it is asked for, the state says by which clone, where, and which receipt
- * of the target was the newest; the next process that takes the change looks for a later receipt of that clone
- * first, once a promotion that is still under way is over.
+ * A landing happens at most once. Before the request, the state names the clone, the target, and
+ * the newest receipt of the target at that time. The next process that takes the change first looks
+ * for a later receipt of that clone, once a promotion that is still in progress is over.
  */
 #include <errno.h>
 #include <inttypes.h>

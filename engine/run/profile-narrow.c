@@ -1,5 +1,5 @@
 /*
- * What a profile inherits, and what a project's profile may not ask for.
+ * Inheritance of profiles, and the bounds of a project's profile.
  */
 #include <errno.h>
 #include <string.h>

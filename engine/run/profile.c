@@ -1,8 +1,8 @@
 /*
- * Where profiles are, and how one is made from its file and what that extends.
+ * Where profiles are, and how one is made from its file and the profile it extends.
  *
- * The project's files are not trusted: they are opened name by name, without following symlinks, and
- * only if they are regular.
+ * The project's files are not trusted: they are opened name by name, without following symlinks,
+ * and only if they are regular.
  */
 #include "engine/api/profile.h"
 

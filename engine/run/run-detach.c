@@ -1,10 +1,10 @@
 /*
- * A run that goes on after the command that asked for it has ended.
+ * A run that outlives the command that asked for it.
  *
- * Its supervisor is a detached process (engine/ask/detach-i.h).  It calls engine_run(), so it has
- * all that foreground runs have; what another machine runs is followed instead (run-perform.h).
- * Until the walls stand, a pair of sockets ties it to the asker: if the asker goes first, by ^C or
- * kill -9, the kernel sends SIGIO, which ends the supervisor and the run (R8 of the sandbox).  Then
+ * Its supervisor is a detached process (engine/ask/detach-i.h). It calls engine_run(), so it has
+ * all that foreground runs have; a run on another machine is followed instead (run-perform.h).
+ * Until the walls stand, a pair of sockets ties it to the asker: if the asker ends first, by ^C or
+ * kill -9, the kernel sends SIGIO, which ends the supervisor and the run (R8 of the sandbox). Then
  * it reports the outcome, waits until the asker has read it, and gives up everything it inherited.
  */
 #include <errno.h>

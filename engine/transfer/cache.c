@@ -1,8 +1,8 @@
 /*
- * Small blobs of remotes, each in STORE/remote/cache under its digest: manifests, snapshots, indexes.
- * A blob never changes, and was compared with its digest when it came; a checksum behind it, of the blob
- * and of that digest, says that it is still the same and not that of another name.  So nothing in here can be
- * out of date or wrong.  The directory may be removed at any time.
+ * Small blobs of remotes, each in STORE/remote/cache under its digest: manifests, snapshots,
+ * indexes. A blob never changes, and was compared with its digest when it came. A checksum after
+ * it, of the blob and of that digest, shows that it is unchanged and has the right name. So nothing
+ * in here can be out of date or wrong. The directory may be removed at any time.
  */
 #include <errno.h>
 #include <fcntl.h>

@@ -1,7 +1,7 @@
 /*
- * Directories, attributes and the lists of chunks of large files are in packs of their own, which come
- * first.  cowfsd makes a snapshot of them in which the bytes of files are promised; a process of its own
- * brings those (fetcher.c).
+ * Directories, attributes and the lists of chunks of large files are in packs of their own, which
+ * come first. cowfsd makes a snapshot of them in which the bytes of files are promised; a process
+ * of its own fetches those (fetcher.c).
  */
 #include <errno.h>
 #include <stdio.h>

@@ -1,7 +1,8 @@
 /*
- * Packs come into a directory of the store, each under its digest, and stay there until cowfsd has made
- * the snapshot: what an interrupted fetch brought is not brought again.  First come the packs that our
- * own snapshot of this name does not share, each with its index; then those that cowfsd finds missing.
+ * Packs come into a directory of the store, each under its digest, and stay there until cowfsd has
+ * made the snapshot, so packs of an interrupted fetch are not fetched again. First come the packs
+ * that our own snapshot of this name does not share, each with its index; then those that cowfsd
+ * finds missing.
  */
 #include <errno.h>
 #include <fcntl.h>

@@ -1,7 +1,8 @@
 /*
- * The process that brings what a lazy fetch promised.  cowfsd tells it what (engine/host/supply-i.h): one
- * connection is for what somebody waits for, the others bring the rest.  It ends with the fetch, or when
- * cowfsd has been gone for a while; every command looks whether one is missing.
+ * The process that fetches the promised bytes of a lazy fetch. cowfsd says which
+ * (engine/host/supply-i.h): one connection is for frames that a reader waits for, the others fetch
+ * the rest. It ends with the fetch, or when cowfsd has been gone for a while; every command looks
+ * whether one is missing.
  */
 #include <dirent.h>
 #include <errno.h>

@@ -1,7 +1,7 @@
 /*
- * Objects that the remote lacks go into two packs that fill up beside each other: content in one,
- * directories in the other, so that a reader can bring the directories first.  A pack that is full is
- * sent with its index while the next one is made (sender-i.h).  The manifest, which lists the packs of
+ * Objects that the remote lacks go into two packs that fill up side by side: content in one,
+ * directories in the other, so that a reader can fetch the directories first. A full pack is sent
+ * with its index while the next one is made (sender-i.h). The manifest, which lists the packs of
  * the last push and the new ones, goes last and moves the name.
  */
 #include <errno.h>

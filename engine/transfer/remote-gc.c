@@ -1,6 +1,6 @@
 /*
- * Which snapshots of a remote stay is decided here, by rules over names and times; that nothing goes which a
- * name needs is kept by the depot itself (depot.h), which looks at the names for the last time.
+ * Rules over names and times decide here which snapshots of a remote stay. The depot itself
+ * (depot.h) makes sure that nothing goes that a name needs: it reads the names for the last time.
  */
 #include <errno.h>
 #include <fnmatch.h>

@@ -1,7 +1,8 @@
 /*
- * An artifact is written to a hidden directory in the target first; then its top names move to their
- * places.  Everything is made by descriptor in directories that we made ourselves, so no symlink can
- * lead us elsewhere.  A signal that would end us waits until what we made is removed again.
+ * An artifact is written to a hidden directory in the target first; then its top names move to
+ * their places. Everything is made by descriptor in directories that we made ourselves, so no
+ * symlink can lead us elsewhere. A signal that would end us waits until our files are removed
+ * again.
  */
 #include "engine/api/artifact.h"
 

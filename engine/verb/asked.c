@@ -1,5 +1,5 @@
 /*
- * asked.c - how a promotion was asked for: the options that `resolve` repeats it with.
+ * asked.c - the options of a promotion, with which `resolve` repeats it.
  */
 #include "engine/api/resolve.h"
 

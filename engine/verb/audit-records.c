@@ -1,7 +1,8 @@
 /*
- * Each save of a change or a firing has two lines in the log of records (docket.c): one before it, with the
- * SHA-256 that the state is going to have, and one after it.  A state may be the one of the last line of
- * the second sort, or of any of the first sort that came since: then the writer died in between.
+ * Each save of a change or a firing has two lines in the log of records (docket.c): one before it,
+ * with the SHA-256 that the state is going to have, and one after it. A state may match the last
+ * line of the second sort, or any line of the first sort since then: then the writer died in
+ * between.
  */
 #include <errno.h>
 #include <fcntl.h>

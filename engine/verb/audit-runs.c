@@ -1,6 +1,7 @@
 /*
- * The event that ends a run has the SHA-256 of its record.  A record that is gone was removed by snap if
- * a later event says so; of runs whose end does not promise that (`tracked`), nobody knows.
+ * The event that ends a run has the SHA-256 of its record. If a record is missing, a later event
+ * says whether snap removed it. Runs whose end does not promise that event (`tracked`) cannot be
+ * judged.
  */
 #include <errno.h>
 #include <stdio.h>

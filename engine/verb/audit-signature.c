@@ -1,7 +1,7 @@
 /*
- * Signatures of the heads, in STORE/audit: a file for each, named by its time.  A head has the digest of all that came
- * before it in its chain, so the newest signature says as much as all before it; a few stay for those who allow other
- * signers than the last one.
+ * Signatures of the heads, in STORE/audit: a file for each, named by its time. A head has the
+ * digest of everything before it in its chain, so the newest signature covers as much as all before
+ * it; a few stay for readers who allow other signers than the last one.
  */
 #include <errno.h>
 #include <fcntl.h>

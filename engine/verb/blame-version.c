@@ -1,12 +1,13 @@
 /*
- * Who made a version.  A snapshot shows the work of whatever ran between it and the one before:
+ * Who made a version. A snapshot shows the work of the programs between it and the one before:
  *
- *   - an agent's hook takes one with each prompt, before each tool and, if the client has such a hook,
- *     after it; those that would show the same as the last one of the turn are left out;
+ *   - an agent's hook takes one with each prompt, before each tool and, if the client has such a
+ *     hook, after it; snapshots that would equal the last one of the turn are left out;
  *   - a run has the snapshot that was taken before it, and begins after that;
- *   - what a promotion brought and the clone has no snapshot of, the clone's last run wrote.
+ *   - if a promotion brought a version of which the clone has no snapshot, the clone's last run
+ *     wrote it.
  *
- * Where none of that is known, the user whose store it is took the snapshot.
+ * Where none of that is known, the store's user took the snapshot.
  */
 #include <errno.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /*
- * Versions are looked at newest first.  A line of the file that is also in what a version follows is
- * older than the version and is handed on; what is in none of them came with this version.
+ * Versions are examined newest first. A line that is also in a predecessor of the version is older
+ * and passes on to it; a line in none of them came with this version.
  */
 #include "engine/api/blame.h"
 

@@ -1,6 +1,7 @@
 /*
- * Does something below us encrypt what a directory has on its disk?  A file system by itself (fscrypt, or one
- * that is made for it), or a device of dm-crypt below it, perhaps below LVM, RAID or a loop device.
+ * Does a layer below us encrypt a directory on its disk? It may be a file system by itself
+ * (fscrypt, or one made for it), or a device of dm-crypt below it, perhaps below LVM, RAID or a
+ * loop device.
  */
 #include <dirent.h>
 #include <fcntl.h>

@@ -1,7 +1,7 @@
 /*
- * One path through the trail.  Steps that left it alone are passed over by what is kept of them
- * (engine/find/touched-i.h); in the others it is looked up, directory by directory, as far down as they differ
- * from those of the last look.
+ * One path through the trail. The stored filters of steps (engine/find/touched-i.h) show which left
+ * the path alone, and those are skipped. In the others it is looked up, directory by directory, as
+ * far down as they differ from those of the last look-up.
  */
 #include <errno.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /*
- * The command of an action: what it is given, and what is noted of its run.
+ * The command of an action: its input, and the notes about its run.
  */
 #include <inttypes.h>
 #include <stdio.h>

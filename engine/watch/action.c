@@ -1,7 +1,8 @@
 /*
- * The action of a firing, step by step.  Each step is written down before it is taken: RUNNING before the clone is
- * made, DECIDED with the decision before it is carried out, DONE at the end.  A process that finds RUNNING begins
- * again on a new clone, as nothing outside of the old one has changed; one that finds DECIDED never runs the action.
+ * The action of a firing, step by step. Each step is written down before it is taken: RUNNING
+ * before the clone is made, DECIDED with the decision before it is carried out, DONE at the end. A
+ * process that finds RUNNING begins again on a new clone, because nothing outside of the old one
+ * has changed; one that finds DECIDED never runs the action.
  */
 #include <errno.h>
 #include <inttypes.h>

@@ -1,5 +1,5 @@
 /*
- * Changes that time lets go on: their soak, its health, the stage behind it.
+ * Changes that wait for time to pass: their soak, its health, the stage after it.
  */
 #include <errno.h>
 

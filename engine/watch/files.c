@@ -1,8 +1,9 @@
 /*
- * Which files changed since a rule looked last, and not by a landing of ours.
+ * Which files changed since a rule looked last, except by a landing of ours.
  *
- * Every landing leaves a snapshot before and one after it.  So what others did is what changed from the last state
- * that the rule has seen to the first landing of ours, between each two of those, and from the last one to now.
+ * Every landing leaves a snapshot before and one after it. So the changes of others are those from
+ * the last state that the rule has seen to our first landing, between each two landings, and from
+ * the last one to now.
  */
 #include <errno.h>
 #include <stdio.h>

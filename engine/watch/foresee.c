@@ -1,5 +1,6 @@
 /*
- * What would become of a change that a rule ships: stage by stage, by the pipeline and the policy as they are now.
+ * The fate of a change that a rule ships: stage by stage, by the pipeline and the policy as they
+ * are now.
  */
 #include <errno.h>
 #include <stdio.h>

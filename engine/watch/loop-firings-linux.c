@@ -1,5 +1,6 @@
 /*
- * The loop's look at firings: it begins the actions that may begin, and holds back those that use too much.
+ * The loop's look at firings: it begins the actions that may begin, and holds back those over
+ * budget.
  */
 #include <errno.h>
 

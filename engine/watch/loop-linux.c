@@ -1,6 +1,7 @@
 /*
- * The process that follows the rules: one loop, which looks at triggers and forks an action for each firing that may
- * begin.  It keeps nothing that is not in the store, but for when to look again.  Its children die with it.
+ * The process that follows the rules: one loop, which looks at triggers and forks an action for
+ * each firing that may begin. It keeps nothing outside of the store, except the time of its next
+ * look. Its children die with it.
  */
 #include <errno.h>
 #include <poll.h>

@@ -1,6 +1,7 @@
 /*
- * The news of a firing: how its action ended or, if that was shipped, what became of the change.  The firing records
- * what was reported last, before it is reported.  So nothing is reported twice, whichever process dies.
+ * The news of a firing: how its action ended or, if that was shipped, the fate of the change. The
+ * firing records the last report before it is made. So nothing is reported twice, whichever process
+ * dies.
  */
 #include <errno.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
 /*
- * The rules that the loop follows, and where it hears that one of their triggers may have come.
+ * The rules that the loop follows, and the sources that announce their triggers.
  */
 #include <errno.h>
 #include <stdlib.h>

@@ -1,6 +1,7 @@
 /*
- * Directories under inotify, each with the places that it belongs to.  The kernel only says that something happened;
- * what really changed is for a capture to find out.  So no event is wrong, and one too many costs a capture.
+ * Directories under inotify, each with the places that it belongs to. The kernel only says that
+ * something happened; a capture finds out what changed. So no event is wrong, and a superfluous one
+ * costs a capture.
  */
 #include <dirent.h>
 #include <errno.h>

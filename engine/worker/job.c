@@ -1,8 +1,9 @@
 /*
- * What a job of Slurm does: one ticket of a tray that the submitting machine sees, too.
+ * The work of a Slurm job: one ticket of a tray shared with the submitting machine.
  *
- * Slurm ends all processes of a job with it, a cowfsd that it started as well.  So jobs that run here at once do not
- * share a store: each takes the first that no other has, and it stays for later jobs, which fetch only what it lacks.
+ * Slurm ends all processes of a job with it, a cowfsd that it started as well. So jobs that run
+ * here at once do not share a store: each takes the first that no other has. The store stays for
+ * later jobs, which fetch only what it lacks.
  */
 #include <errno.h>
 #include <fcntl.h>

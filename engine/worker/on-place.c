@@ -1,6 +1,6 @@
 /*
- * How states travel for tickets: queue-DIGITS is what a project sends, result-DIGITS what comes back.  What a process
- * that was killed leaves there goes by `remote gc`.
+ * How states travel for tickets: a project sends queue-DIGITS, a result comes back as
+ * result-DIGITS. `remote gc` removes names that a killed process left there.
  */
 #include <errno.h>
 #include <stdio.h>

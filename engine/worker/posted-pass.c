@@ -1,5 +1,5 @@
 /*
- * What comes of a ticket, whichever way it comes: output, who has it, and the result.
+ * News of a ticket, whichever way it comes: output, its worker, and the result.
  */
 #include <errno.h>
 #include <poll.h>

@@ -1,5 +1,6 @@
 /*
- * A ticket that goes through a queue: what counts is in its streams, and messages only wake us up.
+ * A ticket that goes through a queue: streams hold everything that counts, and messages only wake
+ * us up.
  */
 #include <errno.h>
 #include <poll.h>

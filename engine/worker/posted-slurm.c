@@ -1,6 +1,7 @@
 /*
- * A ticket that a job of Slurm does (job.c).  The files of a tray in a directory that the nodes see are all that
- * passes between us: its result counts, and Slurm is only asked whether a job still exists that could make one.
+ * A ticket that a Slurm job runs (job.c). Only the files of a tray, in a directory shared with the
+ * nodes, pass between us: the result there counts, and Slurm is only asked whether a job still
+ * exists that could make one.
  */
 #include <errno.h>
 #include <fcntl.h>

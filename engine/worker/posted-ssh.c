@@ -1,6 +1,6 @@
 /*
- * A ticket that a machine at the far end of ssh runs.  The run there does not depend on the connection: one that
- * breaks is made again, with the same ticket, and goes on where it was.
+ * A ticket that a machine at the far end of ssh runs. The run there does not depend on the
+ * connection: a broken one is made again, with the same ticket, and continues.
  */
 #include <errno.h>
 #include <poll.h>

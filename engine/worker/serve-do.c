@@ -1,5 +1,5 @@
 /*
- * Doing a ticket of a tray, whoever asked for it.
+ * Running a ticket of a tray, for any client.
  */
 #include <fcntl.h>
 #include <unistd.h>

@@ -1,5 +1,6 @@
 /*
- * A ticket between a process of its own that does it, which belongs to no client, and the client that follows it.
+ * A ticket between the process that runs it, which belongs to no client, and the client that
+ * follows it.
  */
 #include <errno.h>
 #include <fcntl.h>

@@ -1,5 +1,5 @@
 /*
- * Every worker answers a question by itself; numbers and what is over come from the streams.
+ * Every worker answers a question by itself; numbers and finished tickets come from the streams.
  */
 #include <errno.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /*
- * The verb: read what a worker was asked to be, make its slots, connect, and work.
+ * The verb: read the options of a worker, make its slots, connect, and work.
  */
 #include <errno.h>
 #include <stdlib.h>
