@@ -4,7 +4,7 @@
  * Its supervisor is a detached process (engine/ask/detach-i.h). It calls engine_run(), so it has
  * all that foreground runs have; a run on another machine is followed instead (run-perform.h).
  * Until the walls stand, a pair of sockets ties it to the asker: if the asker ends first, by ^C or
- * kill -9, the kernel sends SIGIO, which ends the supervisor and the run (R8 of the sandbox). Then
+ * kill -9, the kernel sends SIGIO, which ends the supervisor and the run (R6 of the sandbox). Then
  * it reports the outcome, waits until the asker has read it, and gives up everything it inherited.
  */
 #include <errno.h>
