@@ -1,8 +1,8 @@
 /*
- * json-c gets ASCII only.  Where char is signed, its release 0.18 takes every byte of a character
+ * json-c gets ASCII only. Where char is signed, its release 0.18 takes every byte of a character
  * beyond ASCII for a control character, and refuses the text if it is strict (x86_64; its `c <=
- * 0x1f`).  JSON can write each such character as \uXXXX, which all releases read.  That UTF-8 is
- * valid is seen here, too, on the way.
+ * 0x1f`). JSON can write each such character as \uXXXX, which all releases read. The conversion
+ * also checks that the UTF-8 is valid.
  */
 #include "base/json-text-i.h"
 

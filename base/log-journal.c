@@ -1,7 +1,7 @@
 /*
- * An entry is a datagram of fields, NAME=VALUE and a newline each.  A value with a newline in it follows its
- * name as its length in eight bytes, little end first, and its bytes: so no text can pretend to be a field.
- * See https://systemd.io/JOURNAL_NATIVE_PROTOCOL/.
+ * An entry is a datagram of fields, NAME=VALUE and a newline each. A value with a newline in it
+ * follows its name as its length in eight bytes, little-endian, and its bytes: so no text can
+ * pretend to be a field. See https://systemd.io/JOURNAL_NATIVE_PROTOCOL/.
  */
 #include "base/log-journal-i.h"
 

@@ -1,6 +1,6 @@
 /*
- * A lane is a place for one content in every vector.  All lanes go on by as many blocks as the one that
- * has the fewest left; a lane that is done takes the next job.  Long jobs go first, so that no
+ * A lane is a place for one content in every vector. All lanes advance by as many blocks as the one
+ * that has the fewest left; a lane that is done takes the next job. Long jobs go first, so that no
  * lane is left alone with one at the end.
  */
 #include "base/sha256-many.h"

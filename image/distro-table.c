@@ -1,6 +1,6 @@
 /*
- * distro-table.c - which files of a distribution are what.  Patterns are those of fnmatch(3), in which `*`
- * takes slashes too.
+ * distro-table.c - the kinds of files of a distribution. Patterns are those of fnmatch(3), in which
+ * `*` takes slashes too.
  */
 #include <fnmatch.h>
 #include <string.h>

@@ -1,10 +1,11 @@
 /*
- * gc of a depot in a directory, under its lock: what a tag names when the lock is held stays with all its
- * blobs, and a push moves its tag under the same lock, after a look whether its blobs are there.  So no tag
- * ever names something that is gone.  Beyond that, what is young stays: where locks do not reach, as on a
- * disk that is synced between machines, a push in progress has that time.
+ * gc of a depot in a directory, under its lock: a manifest that a tag names when the lock is held
+ * stays with all its blobs, and a push moves its tag under the same lock, if its blobs are there.
+ * So no tag ever names something that is gone. Beyond that, young blobs stay: where locks do not
+ * reach, as on a disk that is synced between machines, a push in progress has that time.
  *
- * Manifests go before other blobs: if it is interrupted, what is still listed by a log is whole.
+ * Manifests go before other blobs, so that every snapshot in a log is whole, even if gc is
+ * interrupted.
  */
 #include <errno.h>
 #include <fcntl.h>

@@ -1,15 +1,15 @@
 /*
- * A depot in a directory, as the OCI image layout specification has it:
+ * A depot in a directory, as in the OCI image layout specification:
  *
  *   oci-layout            {"imageLayoutVersion":"1.0.0"}
  *   index.json            the manifests, each with its tag as annotation
  *   blobs/sha256/HEX      blobs and manifests
  *   .snapcow-lock         held while index.json is read, changed and replaced
  *
- * A blob is written beside its place, synced and renamed, so a name in blobs/ always has whole bytes.
- * The names themselves are synced once, before a manifest: also those that another push made and we
- * only found.  index.json is replaced in one step and last.  A manifest without a tag is a blob like
- * any other and stands in index.json only while a tag names it.
+ * A blob is written beside its place, synced and renamed, so a name in blobs/ always has whole
+ * bytes. The names themselves are synced once, before a manifest: also those that another push made
+ * and we only found. index.json is replaced in one step and last. A manifest without a tag is a
+ * blob like any other and is in index.json only while a tag names it.
  */
 #include <errno.h>
 #include <fcntl.h>

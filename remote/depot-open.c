@@ -1,5 +1,5 @@
 /*
- * Which back end a url names.
+ * The back end for a url.
  */
 #include <errno.h>
 #include <string.h>

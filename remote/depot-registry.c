@@ -1,5 +1,5 @@
 /*
- * A depot in a registry.  Two connections to one repository share what authorizes them (auth.h).
+ * A depot in a registry. Two connections to one repository share their authorization (auth.h).
  */
 #include <errno.h>
 #include <string.h>

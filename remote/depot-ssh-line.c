@@ -1,5 +1,5 @@
 /*
- * The connection of a depot at the far end of ssh, and questions that go over it.
+ * The connection of a depot at the far end of ssh, and questions over it.
  */
 #include <time.h>
 

@@ -1,11 +1,11 @@
 /*
- * A depot in a directory of another machine: `snapcow serve` there, started through ssh, and stream.h
- * between.
+ * A depot in a directory of another machine: `snapcow serve` there, started through ssh, and
+ * stream.h between.
  *
- * A question is asked and answered before the next.  If the connection breaks, it is made anew and the
- * question is asked again, TRIES times: a blob that goes begins anew, one that comes goes on where it was, and
- * a tag is looked at before it is moved again.  What fails on our side (a full disk here, an interrupt) leaves
- * an answer half read, so that connection is ended as well.
+ * A question is asked and answered before the next. If the connection breaks, it is made anew and
+ * the question is asked again, TRIES times: an upload of a blob begins anew, a download continues,
+ * and a tag is read before it is moved again. A failure on our side (a full disk here, an
+ * interrupt) leaves an answer half read, so it ends the connection as well.
  */
 #include <string.h>
 

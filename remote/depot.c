@@ -1,5 +1,5 @@
 /*
- * What every back end needs alike: the check of all that arrives.
+ * Shared by all back ends: the check of everything that arrives.
  */
 #include "remote/depot.h"
 

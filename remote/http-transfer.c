@@ -1,10 +1,10 @@
 /*
- * One transfer by libcurl: its options, and what libcurl calls meanwhile.
+ * One transfer by libcurl: its options, and its callbacks.
  *
- * libcurl is kept from everything that it would decide itself: it follows no redirect, asks no .netrc,
- * keeps no cookie and unpacks nothing.  A sink has every byte once, whatever number of tries it takes:
- * a try after a lost connection asks for the rest, and where the server sends the whole all the same, the
- * bytes that the sink has are dropped.
+ * libcurl decides nothing itself: it follows no redirect, reads no .netrc, keeps no cookie and
+ * unpacks nothing. A sink gets every byte once, whatever number of tries it takes: a try after a
+ * lost connection asks for the rest, and if the server sends the whole anyway, the bytes that the
+ * sink has are dropped.
  */
 #include "remote/http-i.h"
 

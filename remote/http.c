@@ -1,9 +1,9 @@
 /*
  * The client: when a request is sent again.
  *
- * A try that moved the download forward starts the count of tries anew: a connection that breaks every
- * hundred megabytes still brings a large pack home.  Pauses double, and a random part of them keeps many
- * clients that a server lost together from returning together.
+ * A try that moved the download forward resets the count of tries: a connection that breaks every
+ * hundred megabytes still brings a large pack home. Pauses double, and a random part of them keeps
+ * many clients that a server lost together from returning together.
  */
 #include "remote/http-i.h"
 

@@ -1,5 +1,5 @@
 /*
- * Asking a server, and hearing what arrives by itself.
+ * Questions to a server, and messages that arrive by themselves.
  */
 #include <errno.h>
 #include <stdio.h>

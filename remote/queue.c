@@ -1,5 +1,5 @@
 /*
- * One connection.  Callbacks of libnats run on its threads and do no more than put a pointer into a pipe; all
+ * One connection. Callbacks of libnats run on its threads and only put a pointer into a pipe; all
  * else happens on the caller's thread.
  */
 #include "remote/queue.h"

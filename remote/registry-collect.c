@@ -1,9 +1,10 @@
 /*
- * gc of a repository: manifests go by their digest, and with them every tag that names them.  A tag whose
- * manifest must stay goes alone, where the registry can do that.  Blobs are the registry's own business.
+ * gc of a repository: manifests go by their digest, and with them every tag that names them. If a
+ * tag's manifest must stay, only the tag goes, where the registry can do that. Blobs are the
+ * registry's own business.
  *
- * A registry has no lock.  The tags are looked at once more right before anything is removed, and what one
- * names by then stays; a tag that comes after that may still lose its manifest.
+ * A registry has no lock. The tags are read once more right before anything is removed, and
+ * manifests that they name by then stay; a tag that comes after that may still lose its manifest.
  */
 #include "remote/registry-i.h"
 

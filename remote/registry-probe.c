@@ -1,6 +1,6 @@
 /*
- * What a registry lets us do, found by doing it: asked for its version, asked for the tags, and an upload
- * that is begun and called off.  Nothing stays there.
+ * What a registry lets us do, found by doing it: its version, its tags, and an upload that is begun
+ * and called off. Nothing stays there.
  */
 #include "remote/registry-i.h"
 

@@ -1,10 +1,10 @@
 /*
- * A blob on its way into a registry.
+ * An upload of a blob into a registry.
  *
- * A small one is one PUT.  A large one goes in pieces, each of which the registry acknowledges: after a lost
- * connection it says how far it came, and the rest follows.  A registry that cannot tell has the upload begun
- * anew (docker's 2.x refuses its own upload once a piece broke off).  Until the last request names the digest,
- * and the registry has found it right, no blob is there.
+ * A small one is one PUT. A large one goes in pieces, each of which the registry acknowledges:
+ * after a lost connection it says how far it came, and the rest follows. If a registry cannot say,
+ * the upload begins anew (docker's 2.x refuses its own upload once a piece broke off). The blob
+ * exists only when the last request has named the digest, and the registry has found it right.
  */
 #include "remote/registry-i.h"
 

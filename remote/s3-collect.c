@@ -1,9 +1,9 @@
 /*
  * gc of a depot in an S3 store; s3-i.h says why a push that runs meanwhile loses nothing.
  *
- * A gc renews the object that announces it, and so never removes anything once others take it for dead.
- * Manifests go before other blobs: if it is interrupted, what is still listed by a log is whole.  Ages are by
- * the store's clock alone.
+ * A gc renews the object that announces it, and so never removes anything once others take it for
+ * dead. Manifests go before other blobs, so that every snapshot in a log is whole, even if gc is
+ * interrupted. Ages are by the store's clock alone.
  */
 #include <errno.h>
 #include <stdlib.h>

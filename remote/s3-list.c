@@ -1,5 +1,5 @@
 /*
- * What a store lists, page by page.
+ * A store's lists, page by page.
  */
 #include <errno.h>
 #include <stdio.h>

@@ -1,6 +1,6 @@
 /*
- * Names in an S3 store.  s3-i.h says how a push and a gc keep out of each other's way; two pushes of one name
- * are kept apart by a condition of the PUT, where the store knows conditions.
+ * Names in an S3 store. s3-i.h says how a push and a gc keep out of each other's way; a condition
+ * of the PUT keeps two pushes of one name apart, where the store knows conditions.
  */
 #include <errno.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /*
- * The XML of S3, read for the few elements that matter: it answers with no comments, no CDATA and no attributes on
- * those, and what is read otherwise is refused or not ours.
+ * The XML of S3, read for the few elements that matter: S3 answers with no comments, no CDATA and
+ * no attributes on those; anything else is refused or not ours.
  */
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,11 +1,12 @@
 /*
- * The payloads are those that the clients document: Claude Code (code.claude.com/docs/en/hooks), Codex
- * (developers.openai.com/codex/hooks), Gemini CLI (docs/hooks/reference.md in its repository) and Cursor
- * (cursor.com/docs/hooks).  They share most names; a member that a client does not have is left out.
+ * The payloads are those that the clients document: Claude Code (code.claude.com/docs/en/hooks),
+ * Codex (developers.openai.com/codex/hooks), Gemini CLI (docs/hooks/reference.md in its repository)
+ * and Cursor (cursor.com/docs/hooks). They share most names; a member that a client does not have
+ * is left out.
  *
- * A command of the agent may change the directory that the client reports, so a step is kept for the
- * project in which the session began.  If the agent works elsewhere too, in another project that is
- * registered or in a clone, the step is kept there as well.
+ * A command of the agent may change the directory that the client reports, so a step is kept for
+ * the project in which the session began. If the agent works elsewhere too, in another registered
+ * project or in a clone, the step is kept there as well.
  */
 #include "cli/agents/hook.h"
 

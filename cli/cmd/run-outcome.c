@@ -1,5 +1,6 @@
 /*
- * What came of a run: the members of its JSON, and the sentences that the command cannot say itself.
+ * The outcome of a run: the members of its JSON, and the messages that the command cannot print
+ * itself.
  */
 #include <inttypes.h>
 #include <stdlib.h>

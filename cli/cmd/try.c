@@ -1,7 +1,7 @@
 /*
- * What is decided beforehand needs nobody; else somebody at the terminal is shown what changed and
- * presses a key.  Until then the clone hangs on a connection to cowfsd, so whatever ends this process
- * ends the clone with it.
+ * Decisions made beforehand need nobody; otherwise the person at the terminal sees the changes and
+ * presses a key. Until then the clone depends on a connection to cowfsd, so whatever ends this
+ * process ends the clone with it.
  */
 #include <errno.h>
 #include <signal.h>

@@ -1,7 +1,7 @@
 /*
- * The global options may stand before the command or behind it, so a command's own options are
- * parsed together with them: in one table that fills one block, globals first, the command's
- * struct behind.
+ * The global options may stand before the command or after it, so a command's own options are
+ * parsed together with them: in one table that fills one block, globals first, then the command's
+ * struct.
  */
 #include "cli/main/line.h"
 

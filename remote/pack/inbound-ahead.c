@@ -1,10 +1,11 @@
 /*
- * A snapshot of which much came is brought in three steps.  The directories are read for the chunks
- * that they lead to; several threads unpack, compare and put those, frame by frame, in the order in
- * which they lie; then the walk in inbound.c finds each of them noted.  It alone judges directories:
- * whatever is wrong with one, or is not here, ends this step early and is found there again.
+ * A large fetch is brought in three steps. The directories are read for the chunks that they lead
+ * to; several threads unpack, compare and put those, frame by frame, in order; then the walk in
+ * inbound.c finds each of them noted. Only that walk judges directories: a directory that is wrong
+ * or missing ends this step early, and the walk finds it again.
  *
- * Each object that an index lists is looked at once at most, so nothing here grows beyond the indexes.
+ * Each object that an index lists is looked at once at most, so nothing here grows beyond the
+ * indexes.
  */
 #include <errno.h>
 #include <stdatomic.h>

@@ -1,6 +1,6 @@
 /*
- * A root counts the names of each file that has several.  Directories that are brought once and stand
- * in several places count for each place, so they are walked again; what that may cost is bounded.
+ * A root counts the names of each file that has several. Directories that are read once and occur
+ * in several places count for each place, so they are walked again; the cost of that is bounded.
  */
 #include <errno.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /*
- * Objects of the packs, and what they became: each is brought once, however often it is named.
+ * Objects of the packs, and their counterparts here: each is read once, however often it is named.
  */
 #include <errno.h>
 

@@ -1,7 +1,7 @@
 /*
- * Directories are read from the top down and put from the bottom up.  Beside each goes the directory
- * of the base that has the same path, if there is one: an object whose digest is known to be that of the
- * base's is taken over without a look into the packs.
+ * Directories are read from the top down and put from the bottom up. Each is paired with the
+ * directory of the base at the same path, if there is one: an object with the digest of the base's
+ * is taken over without a look into the packs.
  */
 #include "remote/pack/inbound.h"
 

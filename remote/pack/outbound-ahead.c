@@ -1,7 +1,7 @@
 /*
- * The tree is walked a second time, a group of chunks in front of the walk in outbound.c and by the same
- * rules.  What the other walk sent meanwhile it skips, and this one may have read: so the two can part,
- * and meet again at the next chunk that both have.
+ * The tree is walked a second time, a group of chunks ahead of the walk in outbound.c and by the
+ * same rules. Chunks that the other walk sent meanwhile are skipped there, though this one may have
+ * read them: so the two can diverge, and meet again at the next chunk that both have.
  */
 #include "remote/pack/outbound-i.h"
 

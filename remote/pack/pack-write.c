@@ -1,9 +1,10 @@
 /*
- * A thread of the pack's own presses, digests and writes one frame while the caller fills the next.
- * Frames are handed over in order, at most FRAMES_BEHIND wait, and a pack ends by what the frames
- * before those took: so the same objects make the same packs, however fast the thread was.
+ * A thread of the pack's own compresses, digests and writes one frame while the caller fills the
+ * next. Frames are handed over in order, at most FRAMES_BEHIND wait, and the size of the frames
+ * before those decides where a pack ends: so the same objects make the same packs, however fast the
+ * thread was.
  *
- * The thread starts with the first frame that is full.  A small pack has none and needs no thread.
+ * The thread starts with the first full frame. A small pack has none and needs no thread.
  */
 #include "remote/pack/pack.h"
 
