@@ -33,7 +33,7 @@ TIMEOUT_MULTIPLIER = 4  # for sanitizers on slow machines
 # So many more than there are processors run at once, in the place of those that wait.
 TESTS_MORE = 2
 # A file system in memory, and how many bytes must be free there. Programs that kill processes but
-# no machines learn nothing from the disk's waits, so outside --long tools/lib/in-memory gives them
+# no machines learn nothing from the disk's waits, so outside --long tools/lib/one-test gives them
 # this one, but for those in the sample with all checks.
 MEMORY, MEMORY_MIN = Path("/dev/shm"), 2 << 30
 # Watching for the use of dead stack frames makes some programs ten times slower, and looking for
@@ -249,19 +249,14 @@ def tests(report, folder, opts):
         return
     thorough = [n for n, suite in suites.items() if suite in LEAK_CHECKED
                 and (opts.long or opts.only or sampled(opts.seed, n))]
-    if folder != "asan":
-        thorough = []
-    for checks, names in ((ASAN_THOROUGH, thorough),
-                          (ASAN_STACK if opts.long else ASAN_PLAIN,
-                           [n for n in suites if n not in thorough])):
-        if names:
-            run_meson_tests(report, folder, names, checks, opts)
-
-
-def run_meson_tests(report, folder, names, checks, opts):
-    results = meson_test(report, folder, names, checks, (os.cpu_count() or 1) + TESTS_MORE)
-    again = [] if opts.long else [n for n in names if n in results and failed(results[n])]
-    second = meson_test(report, folder, again, checks, 1) if again else {}
+    env = {"ASAN_OPTIONS": ASAN_STACK if opts.long else ASAN_PLAIN,
+           "SNAP_TESTS_THOROUGH": " ".join(thorough) if folder == "asan" else "",
+           "SNAP_TESTS_THOROUGH_OPTIONS": ASAN_THOROUGH,
+           "SNAP_TESTS_MEMORY": str(MEMORY) if has_memory() else ""}
+    # All at once, so that no processor waits for the last of a part.
+    results = meson_test(report, folder, list(suites), env, (os.cpu_count() or 1) + TESTS_MORE)
+    again = [] if opts.long else [n for n in results if failed(results[n])]
+    second = meson_test(report, folder, again, env, 1) if again else {}
     for name, test in results.items():
         if name in second and not failed(second[name]):
             first = Report()
@@ -285,20 +280,17 @@ def has_memory():
     return os.access(MEMORY, os.W_OK) and room.f_bavail * room.f_frsize >= MEMORY_MIN
 
 
-def meson_test(report, folder, names, checks, processes):
+def meson_test(report, folder, names, env, processes):
     """Run these programs, so many at once; return meson's record of each."""
-    base = "testlog-" + ("thorough" if checks == ASAN_THOROUGH else "plain")
-    base += "-again" * (processes == 1)
-    memory = [] if checks == ASAN_THOROUGH or not has_memory() else [
-        "--wrapper", f"{ROOT}/tools/lib/in-memory {MEMORY}"]
-    # Meson adds the name of a wrapper to that of the log.
-    log = OUT / folder / "meson-logs" / f"{base}{'-in-memory' if memory else ''}.json"
+    base = "testlog" + "-again" * (processes == 1)
+    # Meson adds the name of the wrapper to that of the log.
+    log = OUT / folder / "meson-logs" / f"{base}-one-test.json"
     log.unlink(missing_ok=True)
     # Nothing is built again: the step before this one has done it.
     status, out = run(base, ["meson", "test", "-C", f"build-test/{folder}", "--no-rebuild",
                              "--logbase", base, "--timeout-multiplier", TIMEOUT_MULTIPLIER,
-                             "--num-processes", processes, *memory, *names],
-                      {"ASAN_OPTIONS": checks})
+                             "--wrapper", f"{ROOT}/tools/lib/one-test",
+                             "--num-processes", processes, *names], env)
     results = {}
     if log.exists():
         for line in log.read_text(errors="replace").splitlines():
