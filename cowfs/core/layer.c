@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "base/clock.h"
 #include "base/sys.h"
 #include "cowfs/core/difference-i.h"
 #include "cowfs/core/persist-i.h"
@@ -211,10 +212,14 @@ void layer_leave_run(struct layer *l)
 	node_mark(l, l->top); /* also if a persist is under way */
 }
 
-void layer_hold_names(struct layer *l)
+void layer_hold_names(struct layer *l, uint64_t ms)
 {
+	const uint64_t until = clock_ms() + ms;
+
 	pthread_mutex_lock(&l->lock);
 	l->names_held++;
+	if (until > l->names_until)
+		l->names_until = until;
 	pthread_mutex_unlock(&l->lock);
 }
 

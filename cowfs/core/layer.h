@@ -216,11 +216,11 @@ NODISCARD int layer_look(struct layer *l, layer_also_fn also, void *ctx, struct 
 NODISCARD int layer_sync(struct layer *l, uint64_t node, struct err *err);
 
 /*
- * From hold to release no directory is moved: renames of one wait, and are -EBUSY if that takes long.  So
- * a path that was found still leads to the same file, unless that itself was renamed.  Each hold needs
- * a release, in whatever order.
+ * From hold to release, or until `ms` have passed, no directory is moved: renames of one wait, and are -EBUSY
+ * if that takes long.  So a path that was found still leads to the same file, unless that itself was
+ * renamed.  Each hold needs a release, in whatever order; the last to pass is how long all last.
  */
-void layer_hold_names(struct layer *l);
+void layer_hold_names(struct layer *l, uint64_t ms);
 void layer_release_names(struct layer *l);
 
 /* What a cache of names and directories must drop. */

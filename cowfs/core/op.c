@@ -137,17 +137,19 @@ static int get_unlocked(struct op *op, int (*fn)(struct op *op))
 	return r;
 }
 
-/* Programs that rename give up on EBUSY; whoever holds names does so for less, unless many do. */
-#define NAMES_WAIT_MS 250
+/* Programs that rename give up on EBUSY; whoever holds names does so for less, unless the machine is busy. */
+#define NAMES_WAIT_MS 2000
 
 static int wait_for_names(struct layer *l)
 {
-	const uint64_t until = clock_ms() + NAMES_WAIT_MS;
+	const uint64_t began = clock_ms();
 
-	for (uint64_t now; l->names_held > 0; sys_cond_wait_ms(&l->calm, &l->lock, until - now)) {
-		now = clock_ms();
-		if (now >= until)
+	for (uint64_t now = began; l->names_held > 0 && now < l->names_until; now = clock_ms()) {
+		const uint64_t left = l->names_until - now, wait = began + NAMES_WAIT_MS - now;
+
+		if (now >= began + NAMES_WAIT_MS)
 			return -EBUSY;
+		sys_cond_wait_ms(&l->calm, &l->lock, left < wait ? left : wait);
 	}
 	return 0;
 }

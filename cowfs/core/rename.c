@@ -3,6 +3,7 @@
  */
 #include <errno.h>
 
+#include "base/clock.h"
 #include "base/vec.h"
 #include "cowfs/core/layer-i.h"
 
@@ -54,7 +55,7 @@ static int check(struct op *op, const struct renaming *rn)
 
 static int may_move(struct op *op, const struct renaming *rn)
 {
-	if (op->l->names_held == 0 ||
+	if (op->l->names_held == 0 || clock_ms() >= op->l->names_until ||
 	    (!node_is_dir(rn->from->node) && !(rn->to->node && node_is_dir(rn->to->node))))
 		return 0;
 	op->need = (struct need){ .kind = NEED_NAMES };

@@ -18,10 +18,11 @@ NODISCARD int hold_in_turn(struct task *task, const char *name, struct held *ret
 			   struct err *err); /* the same for a caller that has the clone's turn */
 
 /*
- * The same, and no directory of the clone is moved until the connection ends: what is found in the state
- * is found in the mount too.  The clone must be mounted.
+ * The same, and no directory of the clone is moved until the connection ends or `ms`, HOLD_NAMES_MS at most,
+ * have passed: what is found in the state is found in the mount too.  The clone must be mounted.
  */
-NODISCARD int hold_names(struct task *task, const char *name, struct held *ret, struct err *err);
+NODISCARD int hold_names(struct task *task, const char *name, uint64_t ms, struct held *ret,
+			 struct err *err);
 
 /* The same for any state by its name. */
 NODISCARD int hold_state(struct task *task, const char *text, const struct engine_watch *watch,

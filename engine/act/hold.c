@@ -186,7 +186,7 @@ static void release_names(struct kept *k)
 	free(h);
 }
 
-int hold_names(struct task *task, const char *name, struct held *ret, struct err *err)
+int hold_names(struct task *task, const char *name, uint64_t ms, struct held *ret, struct err *err)
 {
 	const size_t size = strlen(name) + 1;
 	CLEANUP(turn_give_p) struct turn *turn = NULL;
@@ -194,6 +194,10 @@ int hold_names(struct task *task, const char *name, struct held *ret, struct err
 	struct live *live;
 	int r = turns_take(&task->host->turns, name, &turn, err);
 
+	if (r < 0)
+		return r;
+	/* What the clone has not put in the store yet is put before anybody waits for it. */
+	r = hold_in_turn(task, name, ret, err);
 	if (r < 0)
 		return r;
 	live = live_find(task->host, name);
@@ -204,7 +208,7 @@ int hold_names(struct task *task, const char *name, struct held *ret, struct err
 		return err_nomem(err);
 	*h = (struct names_held){ { .release = release_names }, task->host, live->mounting };
 	memcpy(h->name, name, size);
-	layer_hold_names(live->layer);
+	layer_hold_names(live->layer, ms < HOLD_NAMES_MS ? ms : HOLD_NAMES_MS);
 	keep_add(task->kept, &h->kept);
 	return hold_in_turn(task, name, ret, err);
 }

@@ -22,10 +22,10 @@ struct hold {
 void hold_done(struct hold *h);
 
 /*
- * Hold the clone as it is now, with *ret its root, and the names of its directories in the mount, until
- * `c` is done.  Renames of them wait, so be quick.
+ * Hold the clone as it is now, with *ret its root, until `c` is done; and the names of its directories in
+ * the mount as well, for `ms` at least and not much longer.  Renames of them wait, so be quick.
  */
-NODISCARD int hold_ask_names(struct engine *e, const char *clone, struct control *c,
+NODISCARD int hold_ask_names(struct engine *e, const char *clone, uint64_t ms, struct control *c,
 			     struct object_id *ret, struct err *err);
 
 /*

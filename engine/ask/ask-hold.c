@@ -52,8 +52,8 @@ int hold_open(struct engine *e, struct hold *h, const struct engine_watch *watch
 	return 0;
 }
 
-int hold_ask_names(struct engine *e, const char *clone, struct control *c, struct object_id *ret,
-		   struct err *err)
+int hold_ask_names(struct engine *e, const char *clone, uint64_t ms, struct control *c,
+		   struct object_id *ret, struct err *err)
 {
 	CLEANUP(ask_done) struct ask a;
 	struct held held = { 0 };
@@ -62,6 +62,7 @@ int hold_ask_names(struct engine *e, const char *clone, struct control *c, struc
 
 	ask_begin(&a, e, VERB_HOLD_NAMES);
 	json_set_name(a.options, "clone", clone);
+	json_set_uint(a.options, "ms", ms);
 	r = ask_keeping(&a, e, ASK_RUNNING, NULL, c, &answer, err);
 	if (r == -ESRCH)
 		return err_set(err, r, "cowfsd is gone, and with it clone '%s'", clone);

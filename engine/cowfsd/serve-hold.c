@@ -32,12 +32,13 @@ int serve_hold_names(struct task *task, const struct engine_watch *watch, struct
 		     struct json answer, struct err *err)
 {
 	AUTO_FREE char *clone = json_get_name(options, "clone");
+	const uint64_t ms = json_get_uint(options, "ms");
 	struct held held;
 	int r = json_end(options.doc, err);
 
 	if (r < 0)
 		return r;
-	r = hold_names(task, clone, &held, err);
+	r = ms == 0 ? hold_clone(task, clone, &held, err) : hold_names(task, clone, ms, &held, err);
 	if (r < 0)
 		return r;
 	wire_set_held(answer, &held);

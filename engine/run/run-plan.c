@@ -132,6 +132,7 @@ int run_plan_fill(struct run_plan *p, struct engine *e, const struct engine_run_
 		.cwd = p->view.cwd,
 		.mounts = p->view.layout->mounts,
 		.n_mounts = p->view.layout->n,
+		.mounted_by_ms = p->view.mounted_by_ms,
 	};
 	return 0;
 }

@@ -1,97 +1,92 @@
+/*
+ * First by names: what is found is to be hidden, and the numbers of all that is hidden with it are
+ * remembered.  If one of those may have another name, or is not where it was, then all
+ * directories are looked through once more, for the numbers.
+ *
+ * Memory is bounded by how deep directories are nested, and by what is found.
+ */
 #include "engine/run/run-secrets.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/clock.h"
 #include "base/fdio.h"
-#include "base/path.h"
 #include "base/sys.h"
 #include "base/vec.h"
 #include "cowfs/store/root.h"
-#include "cowfs/store/tree-walk.h"
+#include "engine/run/run-follow.h"
+#include "engine/run/secret-name.h"
 
-#define DIRS_MAX 50000 /* directories that are looked through: about a second */
-#define KEY_MAX  8192  /* so much of a file tells whether a key is in it */
+#define DEPTH_MAX 32768               /* directories in each other */
+#define KEY_MAX   ((uint64_t)1 << 20) /* a .pem that is larger counts as one with a key */
+#define CLEAN_MAX ((size_t)4 << 20)   /* directories that are remembered */
 
-static const char *const secrets[] = {
-	".env",
-	".env.*",
-	"*.env",
-	".envrc",
-	".netrc",
-	"_netrc",
-	".npmrc",
-	".pypirc",
-	".git-credentials",
-	".htpasswd",
-	".pgpass",
-	".my.cnf",
-	".vault-token",
-	".dockercfg",
-	".ssh",
-	".aws",
-	".gnupg",
-	".kube",
-	"kubeconfig",
-	"id_rsa",
-	"id_dsa",
-	"id_ecdsa",
-	"id_ecdsa_sk",
-	"id_ed25519",
-	"id_ed25519_sk",
-	"*.key",
-	"*.p12",
-	"*.pfx",
-	"*.jks",
-	"*.keystore",
-	"*.kdbx",
-	"*.ppk",
-	"*.ovpn",
-	"credentials.json",
-	"service-account*.json",
-	"secrets.yaml",
-	"secrets.yml",
-	"secrets.json",
-	"secrets.toml",
-	"terraform.tfstate*",
+struct numbers {
+	uint64_t *list; /* owned */
+	size_t n, cap;
 };
 
-/* Templates, which tell names and no values. */
-static const char *const harmless[] = {
-	".env.example", ".env.sample", ".env.template", ".env.dist", ".env.defaults",
+/* The first `sorted` can be found. */
+struct trees {
+	struct object_id *list; /* owned */
+	size_t n, cap, sorted;
 };
 
-/* What package managers and builds put there is nobody's secret. */
-static const char *const skipped[] = {
-	".git", "node_modules", ".venv", "venv", "site-packages", "vendor", "target", "__pycache__",
+/* How a directory is looked through. */
+enum looking {
+	BY_NAME,
+	BY_NUMBER, /* for what has a number of a secret */
+	UNSEEN,    /* it is hidden as a whole: for the numbers of what is a secret by its name */
+	ALL,       /* it is one by its name: for all numbers */
 };
 
-/* fnmatch() with one star at most: it is asked some fifty times for each name of a project. */
-static bool is_like(const char *name, const char *pattern)
-{
-	const char *star = strchr(pattern, '*');
-	size_t len, head, tail;
+struct run_search {
+	struct run_secrets_in in;
+	struct numbers was;    /* secrets of the state before; sorted */
+	struct numbers wanted; /* what was looked for by its number last; sorted */
+	struct trees clean[2]; /* BY_NAME, BY_NUMBER: nothing is to be found below these */
+	bool knows_before;
+};
 
-	if (!star)
-		return strcmp(name, pattern) == 0;
-	len = strlen(name);
-	head = (size_t)(star - pattern);
-	tail = strlen(star + 1);
-	return len >= head + tail && memcmp(name, pattern, head) == 0 &&
-	       memcmp(name + len - tail, star + 1, tail) == 0;
-}
+/* A directory on the way down. */
+struct level {
+	struct tree_iter *it; /* owned */
+	struct object_id tree;
+	uint64_t ino;
+	size_t path_len; /* with the slash behind it */
+	enum looking how;
+	size_t own;      /* of what was found, in it itself */
+	size_t from;     /* what was found before */
+	uint64_t traces; /* the same, with what is not hidden itself */
+	bool has_dirs;   /* to be looked through */
+	bool descending; /* what is in it itself was looked at: now these */
+};
 
-static bool is_one_of(const char *name, const char *const *list, size_t n)
-{
-	for (size_t i = 0; i < n; i++)
-		if (is_like(name, list[i]))
-			return true;
-	return false;
-}
+/* A directory that a symlink leads to. */
+struct led {
+	char *path; /* owned */
+	uint64_t ino;
+	struct object_id tree;
+};
+
+struct finding {
+	struct run_search *s;
+	const struct root *root;
+	struct run_secrets_found *found; /* NULL: only the numbers count */
+	struct numbers numbers;          /* of all that is found, and of what is hidden with it */
+	struct numbers targets;          /* of what symlinks lead to */
+	struct led *led;                 /* owned */
+	size_t n_led, cap_led;
+	bool linked;     /* one of them may have another name */
+	uint64_t traces; /* what was met of secrets so far */
+	struct level *levels;
+	size_t n, cap;
+	struct buf path; /* to what is looked at */
+};
 
 void run_secrets_found_done(struct run_secrets_found *f)
 {
@@ -99,249 +94,463 @@ void run_secrets_found_done(struct run_secrets_found *f)
 	*f = (struct run_secrets_found){ 0 };
 }
 
-/* A path from the top, which is "". */
-static char *path_in(const char *above, const char *name)
+static void finding_done(struct finding *f)
 {
-	return *above != '\0' ? path_join(above, name) : strdup(name);
+	VEC_FREE(it, f->levels, f->n, tree_iter_free(it->it));
+	VEC_FREE(it, f->led, f->n_led, free(it->path));
+	free(f->numbers.list);
+	free(f->targets.list);
+	buf_done(&f->path);
 }
 
-static int add(struct run_secrets_found *f, const char *above, const char *name, uint64_t ino)
-{
-	char *path;
+/* --- numbers and trees ------------------------------------------------------------------ */
 
-	if (!VEC_ROOM(f->list, f->n, f->cap))
+static int add_number(struct numbers *n, uint64_t ino)
+{
+	if (!VEC_ROOM(n->list, n->n, n->cap))
 		return -ENOMEM;
-	path = path_in(above, name);
-	if (!path)
-		return -ENOMEM;
-	f->list[f->n++] = (struct run_secret){ path, ino };
+	n->list[n->n++] = ino;
 	return 0;
 }
 
-static void cut(struct run_secrets_found *f, size_t n)
+static int add_numbers(struct numbers *n, const struct numbers *more)
 {
-	while (f->n > n)
-		free(f->list[--f->n].path);
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < more->n; i++)
+		r = add_number(n, more->list[i]);
+	return r;
 }
 
-static bool has(const struct run_secrets_found *f, size_t n, uint64_t ino)
+static void sort_numbers(struct numbers *n)
 {
-	return VEC_HAS(it, f->list, n, it->ino == ino);
+	size_t kept = 0;
+
+	VEC_SORT(n->list, n->n, vec_by_u64);
+	for (size_t i = 0; i < n->n; i++)
+		if (kept == 0 || n->list[kept - 1] != n->list[i])
+			n->list[kept++] = n->list[i];
+	n->n = kept;
 }
 
-static int too_many(const struct run_secrets_in *in, const struct run_secrets_found *f,
-		    struct err *err)
+static bool has_number(const struct numbers *n, uint64_t ino)
 {
-	if (f->n <= in->max)
+	return n->n > 0 && bsearch(&ino, n->list, n->n, sizeof(ino), vec_by_u64);
+}
+
+static bool has_all(const struct numbers *n, const struct numbers *these)
+{
+	return VEC_ALL(it, these->list, these->n, has_number(n, *it));
+}
+
+static bool same_numbers(const struct numbers *a, const struct numbers *b)
+{
+	return a->n == b->n &&
+	       (a->n == 0 || memcmp(a->list, b->list, a->n * sizeof(*a->list)) == 0);
+}
+
+static int by_id(const void *a, const void *b)
+{
+	return memcmp(a, b, sizeof(struct object_id));
+}
+
+static void sort_trees(struct trees *t)
+{
+	VEC_SORT(t->list, t->n, by_id);
+	t->sorted = t->n;
+}
+
+static bool has_tree(const struct trees *t, const struct object_id *id)
+{
+	return t->sorted > 0 && bsearch(id, t->list, t->sorted, sizeof(*id), by_id);
+}
+
+/* --- what is one ------------------------------------------------------------------------ */
+
+static ssize_t read_stored(const struct finding *f, const struct content *c, char *text)
+{
+	CLEANUP(content_reader_free_p) struct content_reader *rd = NULL;
+	struct err unused = { 0 };
+	int r = content_reader_new(f->s->in.store, c, &rd, &unused);
+
+	return r < 0 ? r : content_reader_read(rd, 0, text, c->size, &unused);
+}
+
+/* What is promised is read through the mount, which has the promise kept; it may have been moved meanwhile. */
+static ssize_t read_promised(struct finding *f, uint64_t ino, char *text, size_t len)
+{
+	const int flags = O_RDONLY | O_NONBLOCK | O_CLOEXEC;
+	const char *path = buf_str(&f->path);
+	AUTO_CLOSE int fd = path ? sys_open_below(f->s->in.dir, path, flags) : -ENOMEM;
+	struct stat st;
+
+	if (fd < 0)
+		return fd;
+	return fstat(fd, &st) < 0 || st.st_ino != ino ? -ESTALE : fdio_read(fd, text, len);
+}
+
+/* What cannot be read to its end is hidden, too. */
+static bool may_have_key(struct finding *f, const struct tree_entry *e)
+{
+	CLEANUP(buf_done) struct buf hold = BUF_INIT;
+	AUTO_FREE char *text = NULL;
+	struct tree_entry file = *e;
+	struct err unused = { 0 };
+	struct content c;
+	ssize_t n;
+
+	if (e->form == TREE_LINK &&
+	    root_link(f->s->in.store, f->root, e->ino, &file, &hold, &unused) < 0)
+		return true;
+	c = tree_entry_content(&file);
+	text = c.size <= KEY_MAX ? malloc(c.size + 1) : NULL;
+	if (!text)
+		return true;
+	n = c.form == CONTENT_LAZY ? read_promised(f, e->ino, text, c.size)
+				   : read_stored(f, &c, text);
+	return n < 0 || (uint64_t)n != c.size || memmem(text, c.size, "PRIVATE KEY", 11);
+}
+
+static bool is_secret(struct finding *f, const struct tree_entry *e, const char *name)
+{
+	return secret_name_is(name) ||
+	       (S_ISREG(e->mode) && secret_name_may_have_key(name) && may_have_key(f, e));
+}
+
+/* --- the way ---------------------------------------------------------------------------- */
+
+static struct level *here(const struct finding *f)
+{
+	return &f->levels[f->n - 1];
+}
+
+/* The path of what is looked at becomes that of a directory. */
+static int enter(struct finding *f, const struct object_id *tree, uint64_t ino, enum looking how,
+		 struct err *err)
+{
+	struct level new = { .tree = *tree, .ino = ino, .how = how, .traces = f->traces };
+	int r;
+
+	if (how <= BY_NUMBER && has_tree(&f->s->clean[how], tree))
+		return 0;
+	if (f->n == DEPTH_MAX)
+		return err_set(err, -ELOOP,
+			       "more than %d directories lie in each other: remove those, or use a "
+			       "profile whose 'hide' has names instead of '@secrets'",
+			       DEPTH_MAX);
+	if (!VEC_ROOM(f->levels, f->n, f->cap) ||
+	    (f->path.len > 0 && buf_append_u8(&f->path, '/') < 0))
+		return err_nomem(err);
+	new.path_len = f->path.len;
+	new.from = f->found ? f->found->n : 0;
+	r = tree_iter_new(f->s->in.store, tree, &new.it, err);
+	if (r >= 0)
+		f->levels[f->n++] = new;
+	return r;
+}
+
+/* Below the directory that is left nothing was found: remember it. */
+static int leave(struct finding *f)
+{
+	const struct level *l = here(f);
+	struct trees *clean = l->how <= BY_NUMBER ? &f->s->clean[l->how] : NULL;
+
+	tree_iter_free(l->it);
+	f->n--;
+	if (!clean || l->traces != f->traces || clean->n == CLEAN_MAX)
+		return 0;
+	if (!VEC_ROOM(clean->list, clean->n, clean->cap))
+		return -ENOMEM;
+	clean->list[clean->n++] = l->tree;
+	return 0;
+}
+
+static int add_found(struct finding *f, size_t path_len, uint64_t ino, struct err *err)
+{
+	struct run_secrets_found *const found = f->found;
+	char *path;
+
+	if (!found)
+		return 0;
+	if (!VEC_ROOM(found->list, found->n, found->cap))
+		return err_nomem(err);
+	path = strndup((const char *)f->path.data, path_len);
+	if (!path)
+		return err_nomem(err);
+	found->list[found->n++] = (struct run_secret){ path, ino };
+	return 0;
+}
+
+static int check_room(const struct finding *f, struct err *err)
+{
+	const size_t max = f->s->in.max;
+
+	/* Those of one directory may yet become one. */
+	if (!f->found || f->found->n <= max + (f->n > 1 && f->s->in.each < max ? f->s->in.each : 0))
 		return 0;
 	return err_set(err, -E2BIG,
 		       "more than %zu files and directories look like secrets, which cannot all be "
 		       "hidden: use a profile whose 'hide' names those that matter",
-		       in->max);
+		       max);
+}
+
+/* It has too many: hide it instead of them. */
+static int hide_whole(struct finding *f, struct err *err)
+{
+	struct level *l = here(f);
+	int r;
+
+	while (f->found && f->found->n > l->from)
+		free(f->found->list[--f->found->n].path);
+	r = add_found(f, l->path_len - 1, l->ino, err);
+	if (r < 0)
+		return r;
+	if (l->how == BY_NUMBER)
+		return leave(f) < 0 ? err_nomem(err) : 0;
+	l->how = UNSEEN;
+	return add_number(&f->numbers, l->ino) < 0 ? err_nomem(err) : 0;
+}
+
+static int hide(struct finding *f, const struct tree_entry *e, struct err *err)
+{
+	struct level *l = here(f);
+	int r;
+
+	f->traces++;
+	if (l->how != BY_NAME && l->how != BY_NUMBER)
+		return 0;
+	r = add_found(f, f->path.len, e->ino, err);
+	if (r < 0)
+		return r;
+	if (++l->own > f->s->in.each && f->n > 1)
+		return hide_whole(f, err);
+	return check_room(f, err);
+}
+
+/* --- by names --------------------------------------------------------------------------- */
+
+static int add_led(struct finding *f, const struct buf *path, const struct run_followed *to)
+{
+	char *text;
+
+	if (VEC_HAS(it, f->led, f->n_led, it->ino == to->ino))
+		return 0;
+	if (!VEC_ROOM(f->led, f->n_led, f->cap_led))
+		return -ENOMEM;
+	text = strndup((const char *)path->data, path->len);
+	if (!text)
+		return -ENOMEM;
+	f->led[f->n_led++] = (struct led){ text, to->ino, to->tree };
+	return 0;
+}
+
+static int follow(struct finding *f, struct err *err)
+{
+	const struct run_following in = { f->s->in.store, f->root, f->s->in.top };
+	CLEANUP(buf_done) struct buf end = BUF_INIT;
+	const char *path = buf_str(&f->path);
+	struct run_followed to;
+	int r;
+
+	f->traces++; /* it may lead to something when the clone has changed */
+	if (!path)
+		return err_nomem(err);
+	r = run_follow(&in, path, &end, &to, err);
+	if (r <= 0)
+		return r;
+	f->linked |= to.form == TREE_LINK;
+	if (add_number(&f->targets, to.ino) < 0 ||
+	    (to.form == TREE_DIR && add_led(f, &end, &to) < 0))
+		return err_nomem(err);
+	return 0;
+}
+
+/* It is a secret, or in a directory that is. */
+static int take(struct finding *f, const struct tree_entry *e, struct err *err)
+{
+	const struct object_id tree = e->id;
+	const uint64_t ino = e->ino;
+	const bool is_dir = e->form == TREE_DIR;
+	int r;
+
+	if (S_ISLNK(e->mode))
+		return follow(f, err);
+	f->linked |= e->form == TREE_LINK;
+	if (add_number(&f->numbers, ino) < 0)
+		return err_nomem(err);
+	r = hide(f, e, err);
+	return r < 0 || !is_dir ? r : enter(f, &tree, ino, ALL, err);
+}
+
+static int look_at(struct finding *f, const struct tree_entry *e, const char *name, struct err *err)
+{
+	struct level *l = here(f);
+
+	if (l->how == BY_NUMBER) {
+		if (has_number(&f->s->wanted, e->ino))
+			return hide(f, e, err);
+		l->has_dirs |= e->form == TREE_DIR;
+		return 0;
+	}
+	if (l->how == ALL || is_secret(f, e, name))
+		return take(f, e, err);
+	l->has_dirs |= e->form == TREE_DIR && !secret_name_is_skipped(name);
+	return 0;
+}
+
+static int descend(struct finding *f, const struct tree_entry *e, const char *name, struct err *err)
+{
+	const enum looking how = here(f)->how;
+	const bool past = how == BY_NUMBER ? has_number(&f->s->wanted, e->ino)
+					   : secret_name_is(name) || secret_name_is_skipped(name);
+
+	return e->form != TREE_DIR || past ? 0 : enter(f, &e->id, e->ino, how, err);
+}
+
+/* What is in a directory itself comes first, as it decides whether the directory is hidden as a whole. */
+static int begin_descent(struct finding *f, struct err *err)
+{
+	struct level *l = here(f);
+
+	if (l->descending || !l->has_dirs)
+		return leave(f) < 0 ? err_nomem(err) : 0;
+	l->descending = true;
+	tree_iter_free(TAKE_PTR(l->it));
+	return tree_iter_new(f->s->in.store, &l->tree, &l->it, err);
+}
+
+static int step(struct finding *f, struct err *err)
+{
+	struct level *l = here(f);
+	struct tree_entry e;
+	const char *path;
+	int r = tree_iter_next(l->it, &e, err);
+
+	if (r <= 0)
+		return r < 0 ? r : begin_descent(f, err);
+	if (clock_ms() >= f->s->in.until_ms)
+		return err_set(err, -ETIMEDOUT,
+			       "it took too long: use a profile whose 'hide' has names instead of "
+			       "'@secrets'");
+	f->path.len = l->path_len;
+	if (buf_append(&f->path, e.name, e.name_len) < 0 || !(path = buf_str(&f->path)))
+		return err_nomem(err);
+	return l->descending ? descend(f, &e, path + l->path_len, err)
+			     : look_at(f, &e, path + l->path_len, err);
+}
+
+static int look_through(struct finding *f, const struct object_id *tree, uint64_t ino,
+			enum looking how, struct err *err)
+{
+	int r = enter(f, tree, ino, how, err);
+
+	while (r >= 0 && f->n > 0)
+		r = step(f, err);
+	return r < 0 ? r : check_room(f, err);
+}
+
+/* What symlinks lead to counts, too; where more of them lie in that, only for its own number. */
+static int look_by_name(struct finding *f, struct err *err)
+{
+	int r = look_through(f, &f->root->top.id, f->root->top.ino, BY_NAME, err);
+	const size_t n = f->n_led;
+
+	for (size_t i = 0; r >= 0 && i < n; i++) {
+		buf_reset(&f->path);
+		r = buf_append_str(&f->path, f->led[i].path) < 0 ? err_nomem(err) : 0;
+		r = r < 0 ? r : look_through(f, &f->led[i].tree, f->led[i].ino, ALL, err);
+	}
+	sort_trees(&f->s->clean[BY_NAME]);
+	sort_numbers(&f->numbers);
+	return r;
 }
 
 /* --- one state -------------------------------------------------------------------------- */
 
-struct queued {
-	char *path; /* owned; "" is the top */
-	uint64_t ino;
-	struct object_id tree;
-};
-
-struct finding {
-	const struct run_secrets_in *in;
-	const struct root *root;
-	struct run_secrets_found *found;
-	struct run_secrets_found links; /* other names of files with several */
-	struct queued *dirs;            /* owned; looked through in this order */
-	size_t n, cap;
-	const struct queued *at; /* borrowed while no directory is added */
-};
-
-static void finding_done(struct finding *f)
+static int look_before(struct run_search *s, const struct object_id *now, struct err *err)
 {
-	run_secrets_found_done(&f->links);
-	VEC_FREE(it, f->dirs, f->n, free(it->path));
-}
-
-static ssize_t read_stored(const struct finding *f, const struct content *c, char *text, size_t len)
-{
-	CLEANUP(content_reader_free_p) struct content_reader *rd = NULL;
-	struct err unused = { 0 };
-	int r = content_reader_new(f->in->store, c, &rd, &unused);
-
-	return r < 0 ? r : content_reader_read(rd, 0, text, len, &unused);
-}
-
-/* What is promised is read through the mount, which has the promise kept. */
-static ssize_t read_promised(const struct finding *f, const char *name, char *text, size_t len)
-{
-	const int flags = O_RDONLY | O_NONBLOCK | O_CLOEXEC;
-	AUTO_FREE char *path = path_in(f->at->path, name);
-	AUTO_CLOSE int fd = path ? sys_open_below(f->in->dir, path, flags) : -ENOMEM;
-
-	return fd < 0 ? fd : fdio_read(fd, text, len);
-}
-
-/* What cannot be read is hidden, too. */
-static bool may_have_key(const struct finding *f, const struct tree_entry *e, const char *name)
-{
-	CLEANUP(buf_done) struct buf hold = BUF_INIT;
-	struct tree_entry file = *e;
-	struct err unused = { 0 };
-	struct content c;
-	char text[KEY_MAX];
-	ssize_t n;
-
-	if (e->form == TREE_LINK &&
-	    root_link(f->in->store, f->root, e->ino, &file, &hold, &unused) < 0)
-		return true;
-	c = tree_entry_content(&file);
-	n = c.form == CONTENT_LAZY ? read_promised(f, name, text, sizeof(text))
-				   : read_stored(f, &c, text, sizeof(text));
-	return n < 0 || memmem(text, (size_t)n, "PRIVATE KEY", 11) != NULL;
-}
-
-static bool is_secret(const struct finding *f, const struct tree_entry *e, const char *name)
-{
-	if (is_one_of(name, secrets, ARRAY_LEN(secrets)))
-		return !is_one_of(name, harmless, ARRAY_LEN(harmless));
-	return S_ISREG(e->mode) && is_like(name, "*.pem") && may_have_key(f, e, name);
-}
-
-static int queue(struct finding *f, const struct tree_entry *e, const char *name)
-{
-	const size_t at = (size_t)(f->at - f->dirs);
-	char *path;
-
-	if (is_one_of(name, skipped, ARRAY_LEN(skipped)))
-		return 0;
-	if (f->n == DIRS_MAX) {
-		f->found->all = false;
-		return 0;
-	}
-	path = path_in(f->at->path, name);
-	if (!path || !VEC_ROOM(f->dirs, f->n, f->cap)) {
-		free(path);
-		return -ENOMEM;
-	}
-	f->at = &f->dirs[at];
-	f->dirs[f->n++] = (struct queued){ .path = path, .ino = e->ino, .tree = e->id };
-	return 0;
-}
-
-static int look_at(struct finding *f, const struct tree_entry *e)
-{
-	char name[TREE_NAME_LEN_MAX + 1];
-
-	memcpy(name, e->name, e->name_len);
-	name[e->name_len] = '\0';
-	if (is_secret(f, e, name))
-		return add(f->found, f->at->path, name, e->ino);
-	if (e->form == TREE_LINK)
-		return add(&f->links, f->at->path, name, e->ino);
-	return e->form == TREE_DIR ? queue(f, e, name) : 0;
-}
-
-static int look_through(struct finding *f, size_t which, struct err *err)
-{
-	CLEANUP(tree_iter_free_p) struct tree_iter *it = NULL;
-	const size_t found = f->found->n, queued = f->n;
-	struct tree_entry e;
-	int r = tree_iter_new(f->in->store, &f->dirs[which].tree, &it, err);
-
-	f->at = &f->dirs[which];
-	while (r >= 0 && (r = tree_iter_next(it, &e, err)) > 0)
-		r = look_at(f, &e) < 0 ? err_nomem(err) : 0;
-	if (r < 0 || f->found->n - found <= f->in->each || which == 0)
-		return r;
-	cut(f->found, found);
-	while (f->n > queued)
-		free(f->dirs[--f->n].path);
-	f->at = &f->dirs[which];
-	return add(f->found, "", f->at->path, f->at->ino) < 0 ? err_nomem(err) : 0;
-}
-
-/* Files with several names, one of which is a secret's. */
-static int add_links(struct finding *f, struct err *err)
-{
-	const size_t n = f->found->n;
-
-	for (size_t i = 0; i < f->links.n; i++) {
-		const struct run_secret *l = &f->links.list[i];
-
-		if (has(f->found, n, l->ino) && add(f->found, "", l->path, l->ino) < 0)
-			return err_nomem(err);
-	}
-	return 0;
-}
-
-static int find_in(const struct run_secrets_in *in, const struct root *root,
-		   struct run_secrets_found *ret, struct err *err)
-{
-	CLEANUP(finding_done) struct finding f = { .in = in, .root = root, .found = ret };
-	int r = 0;
-
-	ret->all = true;
-	f.dirs = calloc(1, sizeof(*f.dirs));
-	if (!f.dirs || !(f.dirs[0].path = strdup("")))
-		return err_nomem(err);
-	f.dirs[0].tree = root->top.id;
-	f.n = f.cap = 1;
-	for (size_t i = 0; i < f.n && r >= 0; i++) {
-		r = look_through(&f, i, err);
-		r = r < 0 ? r : too_many(in, ret, err);
-	}
-	return r < 0 ? r : add_links(&f, err);
-}
-
-/* --- what was moved --------------------------------------------------------------------- */
-
-struct moving {
-	struct run_secrets_found *missing, *found;
-};
-
-/* Everywhere, also in the directories of packages. */
-static int look_for(const struct tree_entry *e, const char *path, unsigned depth, void *ctx,
-		    struct err *err)
-{
-	struct moving *m = ctx;
-
-	if (has(m->found, m->found->n, e->ino))
-		return TREE_WALK_PAST;
-	if (!has(m->missing, m->missing->n, e->ino))
-		return 0;
-	return add(m->found, "", path, e->ino) < 0 ? err_nomem(err) : TREE_WALK_PAST;
-}
-
-static int find_moved(const struct run_secrets_in *in, const struct root *root,
-		      struct run_secrets_found *ret, struct err *err)
-{
-	CLEANUP(run_secrets_found_done) struct run_secrets_found before = { 0 };
-	const struct run_secrets_in then = { in->store, in->before, NULL,
-					     in->dir,   in->each,   SIZE_MAX };
-	struct moving m = { &before, ret };
 	struct root was;
-	size_t missing = 0;
-	int r = root_get(in->store, in->before, &was, err);
+	CLEANUP(finding_done) struct finding f = { .s = s, .root = &was };
+	int r;
 
-	r = r < 0 ? r : find_in(&then, &was, &before, err);
+	if (s->knows_before || !s->in.before || object_id_equal(s->in.before, now))
+		return 0;
+	r = root_get(s->in.store, s->in.before, &was, err);
+	r = r < 0 ? r : look_by_name(&f, err);
 	if (r < 0)
 		return r;
-	for (size_t i = 0; i < before.n; i++)
-		missing += !has(ret, ret->n, before.list[i].ino);
-	return missing == 0 ? 0 : tree_walk(in->store, &root->top.id, "", look_for, &m, err);
+	if (add_numbers(&s->was, &f.numbers) < 0 || add_numbers(&s->was, &f.targets) < 0)
+		return err_nomem(err);
+	sort_numbers(&s->was);
+	s->knows_before = true;
+	return 0;
 }
 
-int run_secrets_find(const struct run_secrets_in *in, struct run_secrets_found *ret,
-		     struct err *err)
+/* Everything that has one of the numbers is found, and so what was found by its name as well. */
+static int look_by_number(struct run_search *s, const struct finding *named,
+			  struct run_secrets_found *ret, struct err *err)
+{
+	CLEANUP(finding_done) struct finding f = { .s = s, .root = named->root, .found = ret };
+	struct numbers all = { 0 };
+	int r;
+
+	run_secrets_found_done(ret);
+	if (add_numbers(&all, &s->was) < 0 || add_numbers(&all, &named->numbers) < 0 ||
+	    add_numbers(&all, &named->targets) < 0) {
+		free(all.list);
+		return err_nomem(err);
+	}
+	sort_numbers(&all);
+	if (!same_numbers(&all, &s->wanted))
+		s->clean[BY_NUMBER].n = s->clean[BY_NUMBER].sorted = 0;
+	free(s->wanted.list);
+	s->wanted = all;
+	r = look_through(&f, &f.root->top.id, f.root->top.ino, BY_NUMBER, err);
+	sort_trees(&s->clean[BY_NUMBER]);
+	return r;
+}
+
+static int look(struct run_search *s, const struct object_id *id, struct run_secrets_found *ret,
+		struct err *err)
 {
 	struct root root;
-	int r = root_get(in->store, in->root, &root, err);
+	CLEANUP(finding_done) struct finding f = { .s = s, .root = &root, .found = ret };
+	int r = root_get(s->in.store, id, &root, err);
 
-	r = r < 0 ? r : find_in(in, &root, ret, err);
-	if (r >= 0 && in->before && !object_id_equal(in->before, in->root))
-		r = find_moved(in, &root, ret, err);
-	r = r < 0 ? r : too_many(in, ret, err);
+	r = r < 0 ? r : look_before(s, id, err);
+	r = r < 0 ? r : look_by_name(&f, err);
+	if (r >= 0 &&
+	    (f.linked || !has_all(&f.numbers, &f.targets) || !has_all(&f.numbers, &s->was)))
+		r = look_by_number(s, &f, ret, err);
+	return r;
+}
+
+int run_search_look(struct run_search *s, const struct object_id *root,
+		    struct run_secrets_found *ret, struct err *err)
+{
+	int r = look(s, root, ret, err);
+
 	return r < 0 ? err_wrap(err, r, "looking for secrets in the clone") : 0;
+}
+
+int run_search_new(const struct run_secrets_in *in, struct run_search **ret, struct err *err)
+{
+	struct run_search *s = calloc(1, sizeof(*s));
+
+	if (!s)
+		return err_nomem(err);
+	s->in = *in;
+	*ret = s;
+	return 0;
+}
+
+void run_search_free(struct run_search *s)
+{
+	if (!s)
+		return;
+	free(s->was.list);
+	free(s->wanted.list);
+	free(s->clean[BY_NAME].list);
+	free(s->clean[BY_NUMBER].list);
+	free(s);
 }

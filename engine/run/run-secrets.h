@@ -1,10 +1,11 @@
 /*
  * run-secrets.h - files of a clone that usually hold secrets, for a run that nobody trusts.
  *
- * They are known by their names, in every directory but those of packages; a .pem counts if there
- * is a private key in it. All of them come from one state of the clone, read from the store. A file
- * that was a secret in the state that the clone began with is found by its number, wherever a run
- * moved it since.
+ * They are known by their names (secret-name.h), in every directory but those of packages; a .pem counts if
+ * there is a private key in it.  What a symlink of such a name leads to is one, too, and all that lies in a
+ * directory of such a name.  All of it is one state of the clone, read from the store.  What was one in the
+ * state that the clone began with, or is one under one of its names, is found by its number in
+ * every directory, whatever it is called there.
  */
 #pragma once
 
@@ -20,24 +21,33 @@ struct run_secret {
 struct run_secrets_found {
 	struct run_secret *list;
 	size_t n, cap;
-	bool
-	    all; /* there were not too many directories; else those that lie deepest were left out */
 };
 
 void run_secrets_found_done(struct run_secrets_found *f);
 
 struct run_secrets_in {
 	struct store *store;
-	const struct object_id *root;   /* of the clone */
-	const struct object_id *before; /* that it began with; NULL: nobody wrote in it yet */
-	int dir;     /* the clone's mount, whose directories stay where they are */
-	size_t each; /* a directory with more than these is hidden as a whole */
-	size_t max;  /* so many can be hidden */
+	const struct object_id
+	    *before;       /* what the clone began with; NULL: nobody wrote in it yet */
+	const char *top;   /* where the run sees the clone: absolute symlinks below it stay there */
+	int dir;           /* the clone's mount */
+	size_t each;       /* a directory with more than these is hidden as a whole */
+	size_t max;        /* so many can be hidden */
+	uint64_t until_ms; /* of the monotonic clock: the search ends then, in whatever state */
 };
 
+/* Borrows what `in` points to.  Remembers where nothing was found. */
+struct run_search;
+
+NODISCARD int run_search_new(const struct run_secrets_in *in, struct run_search **ret,
+			     struct err *err);
+void run_search_free(struct run_search *s); /* NULL is fine */
+DEFINE_CLEANUP(struct run_search *, run_search_free)
+
 /*
- * Of a directory with more than `each` of them only its own; of a file with several names all that lie in directories
- * that are looked through.  -E2BIG: there are more than `max`.
+ * All of them in the state `root`; of a directory with more than `each` of them only its own.  For a later
+ * state of the same clone only what is not the same is looked through again.  All or nothing: -E2BIG
+ * (there are more than `max`), -ETIMEDOUT and -ELOOP (nested too deep) with sentences that say what to do.
  */
-NODISCARD int run_secrets_find(const struct run_secrets_in *in, struct run_secrets_found *ret,
-			       struct err *err);
+NODISCARD int run_search_look(struct run_search *s, const struct object_id *root,
+			      struct run_secrets_found *ret, struct err *err);

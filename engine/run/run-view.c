@@ -12,16 +12,11 @@
 #include "base/sys.h"
 #include "base/text.h"
 #include "base/vec.h"
-#include "engine/ask/ask-hold-i.h"
 #include "engine/run/run-cover.h"
 #include "engine/run/run-git.h"
+#include "engine/run/run-hide.h"
 #include "engine/run/run-root.h"
-#include "engine/run/run-secrets.h"
 #include "engine/wire/control-i.h"
-
-#define SECRETS_EACH \
-	8 /* in a directory; one with more is hidden as a whole, since each is a mount */
-#define SECRETS_MAX 150 /* of the mounts that a run can have */
 
 void run_view_began(struct run_view *v)
 {
@@ -295,85 +290,31 @@ static int hide_store(const struct place *at, struct err *err)
 	return add_hidden(at, store, err);
 }
 
-/* The state that the clone began with; false if it has no other than the present one. */
-static bool find_start(struct store *s, const char *name, struct object_id *ret)
+/* What a clone may hide, and where it is. */
+static struct run_hiding hiding_of(const struct place *at)
 {
-	CLEANUP(clone_done) struct clone clone = { 0 };
-	CLEANUP(snapshot_done) struct snapshot start = { 0 };
-	char id[CATALOG_HEX_SIZE];
-	struct err none = { 0 };
-
-	if (clone_find(s, name, &clone, &none) < 0)
-		return false;
-	catalog_id_hex(clone_start(&clone), id);
-	if (snapshot_find(s, id, &start, &none) < 0)
-		return false;
-	*ret = start.root;
-	return true;
-}
-
-/* Directories stay where they are until the run has begun, so what is found by a path is hidden by it. */
-static int find_secrets(const struct place *at, size_t each, size_t max,
-			struct run_secrets_found *ret, struct err *err)
-{
-	struct run_secrets_in in = { .dir = at->view->clone_fd, .each = each, .max = max };
-	struct object_id now, start;
-	int r = engine_store(at->engine, STORE_READ, &in.store, err);
-
-	if (r < 0)
-		return r;
-	r = hold_ask_names(at->engine, at->stage->clone, &at->view->names, &now, err);
-	if (r < 0)
-		return r;
-	in.root = &now;
-	if (find_start(in.store, at->stage->clone, &start))
-		in.before = &start;
-	r = run_secrets_find(&in, ret, err);
-	if (r >= 0 && !ret->all)
-		engine_warn(at->engine, "the clone has so many directories that the deepest ones "
-					"were not looked through for secrets; hide those by name");
-	return r;
-}
-
-/* Something else is shown there, or nothing. */
-static bool is_covered(const struct layout *l, size_t clone, const char *guest)
-{
-	return clone < l->n && VEC_HAS(it, l->mounts + clone + 1, l->n - clone - 1,
-				       path_is_below(guest, it->guest));
+	return (struct run_hiding){ at->engine, at->stage, shown_at(at), at->view->clone_fd };
 }
 
 /* The usual places of credentials.  An untrusted run needs none of them. */
 static int hide_secrets(const struct place *at, struct err *err)
 {
-	CLEANUP(run_secrets_found_done) struct run_secrets_found found = { 0 };
-	const struct layout *l = at->view->layout;
-	size_t clone = 0;
-	int r = find_secrets(at, SECRETS_EACH, SECRETS_MAX, &found, err);
+	const struct run_hiding h = hiding_of(at);
 
-	while (clone < l->n && strcmp(l->mounts[clone].guest, at->stage->project) != 0)
-		clone++;
-	for (size_t i = 0; i < found.n && r >= 0; i++) {
-		AUTO_FREE char *path = path_join(at->stage->project, found.list[i].path);
-		struct sandbox_mount m = { .kind = SANDBOX_HIDE, .guest = path };
-
-		if (!path)
-			return err_nomem(err);
-		m.ino = is_covered(l, clone, path) ? 0 : found.list[i].ino;
-		r = add(at, &m, err);
-	}
-	return r;
+	return run_hide_paths(&h, at->view->layout, &at->view->names, &at->view->mounted_by_ms,
+			      err);
 }
 
 static int add_all_hidden(const struct place *at, struct err *err)
 {
 	const struct strlist *profile = &at->sight->profile->hide;
 	const struct engine_list *given = &at->sight->options->hide;
-	int r = 0;
+	/* Before there are other masks, which would be taken for what is to be hidden. */
+	int r = strlist_has(profile, ENGINE_HIDE_SECRETS) ? hide_secrets(at, err) : 0;
 
 	for (size_t i = 0; r >= 0 && i < profile->n; i++)
-		r = strcmp(profile->list[i], ENGINE_HIDE_SECRETS) == 0
-			? hide_secrets(at, err)
-			: add_hidden(at, profile->list[i], err);
+		if (strcmp(profile->list[i], ENGINE_HIDE_SECRETS) != 0)
+			r = add_hidden(at, profile->list[i], err);
 	for (size_t i = 0; r >= 0 && i < given->n; i++)
 		r = add_hidden(at, given->items[i], err);
 	if (r < 0)
@@ -382,34 +323,15 @@ static int add_all_hidden(const struct place *at, struct err *err)
 	return r < 0 ? r : run_cover(at->view->layout, shown_at(at), at->stage->project, err);
 }
 
-/* In a root of its own the run has a mount of its own, on which cowfsd knows what to hide by its number. */
-static int hide_root_secrets(const struct place *at, struct err *err)
-{
-	CLEANUP(run_secrets_found_done) struct run_secrets_found found = { 0 };
-	struct run_view *v = at->view;
-	int r = find_secrets(at, SIZE_MAX, STAGE_HIDDEN_MAX, &found, err);
-
-	run_view_began(v);
-	if (r < 0)
-		return r;
-	v->hidden = calloc(found.n + 1, sizeof(*v->hidden));
-	if (!v->hidden)
-		return err_nomem(err);
-	for (v->n_hidden = 0; v->n_hidden < found.n; v->n_hidden++)
-		v->hidden[v->n_hidden] = found.list[v->n_hidden].ino;
-	qsort(v->hidden, v->n_hidden, sizeof(*v->hidden), vec_by_u64);
-	return 0;
-}
-
 static int build_root_layout(const struct place *at, struct err *err)
 {
 	const struct strlist *hide = &at->sight->profile->hide;
+	const struct run_hiding h = hiding_of(at);
 	struct layout *l = at->view->layout;
 	int r = 0;
 
-	for (size_t i = 0; r >= 0 && i < hide->n && !at->view->hidden; i++)
-		if (strcmp(hide->list[i], ENGINE_HIDE_SECRETS) == 0)
-			r = hide_root_secrets(at, err);
+	if (strlist_has(hide, ENGINE_HIDE_SECRETS))
+		r = run_hide_numbers(&h, &at->view->hidden, &at->view->n_hidden, err);
 	if (r < 0)
 		return r;
 	r = run_root_show(l, at->engine, at->sight->options, hide, err);

@@ -20,14 +20,15 @@ struct run_view {
 	uint64_t *
 	    hidden; /* owned; of a clone that is the run's root: what it cannot open, by st_ino, rising */
 	size_t n_hidden;
-	struct control names; /* open while directories of the clone must stay where they are */
+	struct control names;   /* open while directories of the clone must stay where they are */
+	uint64_t mounted_by_ms; /* of the monotonic clock; by then they do, 0: for ever */
 };
 
 #define RUN_VIEW_INIT ((struct run_view){ .clone_fd = -1, .shown_fd = -1, .names = CONTROL_INIT })
 
 void run_view_done(struct run_view *v);
 
-/* All is mounted: directories may be renamed again. */
+/* All is mounted: directories may be moved again. */
 void run_view_began(struct run_view *v);
 
 /* The run is over: release the clone. */

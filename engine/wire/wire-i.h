@@ -106,6 +106,8 @@ extern const struct fields wire_tag;          /* struct engine_tag */
 
 #define HOLD_MAX 130 /* states of one question */
 
+#define HOLD_NAMES_MS 10000 /* that names of directories are held at most */
+
 /* A state as of one moment. */
 struct held {
 	struct object_id root;

@@ -1,6 +1,7 @@
 """cowfsd: how it is started, found, asked, stopped, and what it leaves behind."""
 
 import contextlib
+import errno
 import fcntl
 import json
 import os
@@ -165,6 +166,31 @@ class Line:
 
 def question(w, verb, **options):
     return {"ask": verb, "watch": False, "dir": str(w.project), "home": None, "options": options}
+
+
+@test
+def directories_stay_where_they_are_for_no_longer_than_was_asked(w: World):
+    """As for a client that is stopped: its connection stays open."""
+    needs_fuse()
+    path = livetest.clone(w, "-n", "c")
+    (path / "d").mkdir()
+    line = Line(w)
+    line.greet()
+    line.send(question(w, "hold-names", clone="c", ms=4000))
+    began = time.monotonic()
+    assert "root" in line.read()["answer"]
+    try:
+        os.rename(path / "d", path / "e")
+        raise AssertionError("it was not held")
+    except OSError as e:
+        assert e.errno == errno.EBUSY, e
+    time.sleep(max(0, began + 4 - time.monotonic()))
+    os.rename(path / "d", path / "e")
+    # A state alone holds nothing.
+    line.send(question(w, "hold-names", clone="c", ms=0))
+    assert "root" in line.read()["answer"]
+    os.rename(path / "e", path / "d")
+    line.close()
 
 
 # --- starting -------------------------------------------------------------------------------

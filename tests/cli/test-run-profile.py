@@ -161,6 +161,31 @@ def a_run_that_renames_meanwhile_shows_no_secret(w):
 
 
 @live_test
+def strict_hides_secrets_under_their_other_names_and_at_other_places(w):
+    for folder in ".ssh", "conf", "apps", "node_modules":
+        (w.project / folder).mkdir()
+    (w.project / ".ssh" / "work").write_text("secret1\n")
+    (w.project / "conf" / "dev").write_text("secret2\n")
+    (w.project / "apps" / ".env").write_text("secret3\n")
+    (w.project / "apps" / "README").write_text("plain\n")
+    os.link(w.project / ".ssh" / "work", w.project / "node_modules" / "linked")
+    (w.project / ".env").symlink_to("conf/dev")
+    user_profile(w, "shown", "extends: strict\nmounts: [{host: apps, guest: /srv/apps}]\n")
+    user_profile(w, "control", "mounts: [{host: apps, guest: /srv/apps}]\n")
+    w.ok("clone", "-n", "c")
+    look = "cat .ssh/* conf/dev .env node_modules/linked apps/.env /srv/apps/.env moved /srv/apps/README"
+    got = sh(w, look, "c", "--profile", "control", status=1)
+    assert [got["stdout"].count(f"secret{i}") for i in (1, 2, 3)] == [2, 2, 2], got
+    got = sh(w, look, "c", "--profile", "shown", *MISSING, status=1)
+    assert got["stdout"] == "plain\n", got
+    # Nor what a run took out of a hidden directory, or after it removed the symlink that told.
+    sh(w, "mv .ssh/work moved; rm .env node_modules/linked", "c")
+    assert "secret1" in sh(w, look, "c", "--profile", "control", status=1)["stdout"], "the control"
+    got = sh(w, look, "c", "--profile", "shown", *MISSING, status=1)
+    assert got["stdout"] == "plain\n", got
+
+
+@live_test
 def build_has_room_for_a_compiler(w):
     if not shutil.which("make") or not Path("/usr/bin/cc").exists():
         raise Skip("make or cc is not installed")

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <stdio.h>
 
+#include "base/clock.h"
 #include "cowfs/store/catalog.h"
 
 static const struct layer_call call = { .uid = 1000, .gid = 1000, .may_wait = true };
@@ -208,8 +209,8 @@ TEST(a_directory_is_not_moved_while_its_name_is_held)
 	live_mkdir(&v, "d");
 	live_mkdir(&v, "e");
 	live_put(&v, "f", "");
-	layer_hold_names(v.l);
-	layer_hold_names(v.l);
+	layer_hold_names(v.l, 600000);
+	layer_hold_names(v.l, 1);
 	layer_release_names(v.l);
 	CHECK_EQ(live_try_rename(&v, "d", "x", 0), -EBUSY);
 	CHECK_EQ(live_try_rename(&v, "d", "e/d", 0), -EBUSY);
@@ -217,6 +218,21 @@ TEST(a_directory_is_not_moved_while_its_name_is_held)
 	CHECK_EQ(live_try_rename(&v, "f", "d/g", 0), 0);
 	layer_release_names(v.l);
 	CHECK_EQ(live_try_rename(&v, "d", "x", 0), 0);
+}
+
+TEST(names_are_held_no_longer_than_was_asked_for)
+{
+	CLEANUP(live_close) struct live v = { 0 };
+	uint64_t began;
+
+	live_open(&v, "held-long");
+	live_mkdir(&v, "d");
+	began = clock_ms();
+	layer_hold_names(v.l, 100);
+	CHECK_EQ(live_try_rename(&v, "d", "e", 0), 0);
+	CHECK(clock_ms() >= began + 100);
+	CHECK_EQ(live_try_rename(&v, "e", "f", 0), 0);
+	layer_release_names(v.l);
 }
 
 TEST(a_rename_does_what_posix_says)

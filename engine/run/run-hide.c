@@ -1,0 +1,199 @@
+/*
+ * Looking through a clone takes as long as it has directories, and meanwhile everybody else goes on in
+ * it.  So the state that is looked through first is one of the store.  Only then directories are
+ * kept where they are, and what has changed since is looked through: usually nothing.
+ */
+#include "engine/run/run-hide.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/path.h"
+#include "base/vec.h"
+#include "cowfs/store/catalog.h"
+#include "engine/ask/ask-hold-i.h"
+#include "engine/run/run-secrets.h"
+
+#define EACH 8   /* in a directory; one with more is hidden as a whole, since each is a mount */
+#define MOST 150 /* of the mounts that a run can have */
+
+#define SEARCH_MS 300000 /* that looking through a clone may take */
+#define TRIES     3      /* to find a moment in which nothing changes any more */
+
+/* The state that the clone began with; 0: it has none. */
+static int find_start(struct store *s, const char *name, struct object_id *ret, struct err *err)
+{
+	CLEANUP(clone_done) struct clone clone = { 0 };
+	CLEANUP(snapshot_done) struct snapshot start = { 0 };
+	int r = clone_find(s, name, &clone, err);
+
+	if (r < 0)
+		return r;
+	if (catalog_id_is_zero(clone_start(&clone)))
+		return 0;
+	r = snapshot_get(s, clone_start(&clone), &start, err);
+	if (r == -ENOENT && !catalog_id_is_zero(&clone.base))
+		r = snapshot_get(s, &clone.base, &start, err);
+	if (r < 0)
+		return err_wrap(err, r, "the state that clone '%s' began with", name);
+	*ret = start.root;
+	return 1;
+}
+
+/* As they are now, with no directory moved from then on. */
+static int look_held(const struct run_hiding *h, struct run_search *s, struct object_id *was,
+		     struct control *names, struct run_secrets_found *ret, struct err *err)
+{
+	struct object_id now;
+	int r = hold_ask_names(h->engine, h->stage->clone, HOLD_NAMES_MS, names, &now, err);
+
+	if (r < 0 || object_id_equal(&now, was))
+		return r;
+	run_secrets_found_done(ret);
+	*was = now;
+	return run_search_look(s, &now, ret, err);
+}
+
+/* Half of the time is for the mounts. */
+static int look_until_still(const struct run_hiding *h, struct run_search *s, struct object_id *was,
+			    struct control *names, uint64_t *ret_by_ms,
+			    struct run_secrets_found *ret, struct err *err)
+{
+	for (int i = 0; i < TRIES; i++) {
+		const uint64_t began = clock_ms();
+		int r = look_held(h, s, was, names, ret, err);
+
+		*ret_by_ms = began + HOLD_NAMES_MS;
+		if (r < 0 || clock_ms() < began + HOLD_NAMES_MS / 2)
+			return r;
+		control_done(names);
+	}
+	return err_set(
+	    err, -EBUSY,
+	    "clone '%s' changes faster than it can be looked through for secrets: try again "
+	    "when less is written in it, or run in another clone",
+	    h->stage->clone);
+}
+
+/* `names` NULL: numbers count, and directories may be moved. */
+static int find(const struct run_hiding *h, size_t each, size_t most, struct control *names,
+		uint64_t *ret_by_ms, struct run_secrets_found *ret, struct err *err)
+{
+	CLEANUP(run_search_free_p) struct run_search *s = NULL;
+	CLEANUP(control_done) struct control pin = CONTROL_INIT;
+	struct object_id now, start;
+	struct run_secrets_in in = {
+		.top = names ? h->stage->project : "/", /* else it is the run's root */
+		.dir = h->clone_fd,
+		.each = each,
+		.max = most,
+		.until_ms = clock_ms() + SEARCH_MS,
+	};
+	int r = engine_store(h->engine, STORE_READ, &in.store, err);
+
+	r = r < 0 ? r : find_start(in.store, h->stage->clone, &start, err);
+	if (r < 0)
+		return r;
+	in.before = r > 0 ? &start : NULL;
+	r = hold_ask_names(h->engine, h->stage->clone, 0, &pin, &now, err);
+	r = r < 0 ? r : run_search_new(&in, &s, err);
+	r = r < 0 ? r : run_search_look(s, &now, ret, err);
+	if (r < 0 || !names)
+		return r;
+	return look_until_still(h, s, &now, names, ret_by_ms, ret, err);
+}
+
+/* --- by paths --------------------------------------------------------------------------- */
+
+static int add_mask(struct layout *l, const char *dir, const char *below, uint64_t ino,
+		    struct err *err)
+{
+	AUTO_FREE char *path = path_join(dir, below);
+	const struct sandbox_mount m = { .kind = SANDBOX_HIDE, .guest = path, .ino = ino };
+
+	if (!path)
+		return err_nomem(err);
+	/* Below a mask there is nothing. */
+	if (VEC_HAS(it, l->mounts, l->n,
+		    it->kind == SANDBOX_HIDE && path_is_below(path, it->guest)))
+		return 0;
+	return layout_add(l, &m, err);
+}
+
+/* Where in the clone a mount is from, "" being its top; NULL: from elsewhere. */
+static const char *place_in_clone(const struct run_hiding *h, const struct sandbox_mount *m)
+{
+	const char *below;
+
+	if (m->kind != SANDBOX_BIND || !path_is_below(m->host, h->shown))
+		return NULL;
+	below = m->host + strlen(h->shown);
+	return *below == '/' ? below + 1 : below;
+}
+
+/* The last mount at a path, or above it, is the one that shows what is there. */
+static bool shows(const struct layout *l, size_t mount, const char *guest)
+{
+	return !VEC_HAS(it, l->mounts + mount + 1, l->n - mount - 1,
+			it->kind != SANDBOX_HIDE && path_is_below(guest, it->guest));
+}
+
+/* A directory of the clone may be granted once more, under another path. */
+static int mask_in(const struct run_hiding *h, struct layout *l, size_t mount,
+		   const struct run_secret *secret, struct err *err)
+{
+	const char *top = place_in_clone(h, &l->mounts[mount]), *below = secret->path;
+	const size_t len = top ? strlen(top) : 0;
+	AUTO_FREE char *guest = NULL;
+
+	if (!top || strncmp(below, top, len) != 0 || (len > 0 && below[len] != '/'))
+		return 0;
+	below += len + (len > 0);
+	guest = path_join(l->mounts[mount].guest, below);
+	if (!guest)
+		return err_nomem(err);
+	return shows(l, mount, guest) ? add_mask(l, l->mounts[mount].guest, below, secret->ino, err)
+				      : 0;
+}
+
+int run_hide_paths(const struct run_hiding *h, struct layout *l, struct control *names,
+		   uint64_t *ret_by_ms, struct err *err)
+{
+	CLEANUP(run_secrets_found_done) struct run_secrets_found found = { 0 };
+	const size_t n = l->n;
+	int r = find(h, EACH, MOST, names, ret_by_ms, &found, err);
+
+	for (size_t i = 0; i < found.n && r >= 0; i++) {
+		const struct run_secret *secret = &found.list[i];
+
+		for (size_t k = 0; k < n && r >= 0; k++)
+			r = mask_in(h, l, k, secret, err);
+		/* And over what was mounted there instead. */
+		r = r < 0 ? r : add_mask(l, h->stage->project, secret->path, 0, err);
+	}
+	return r;
+}
+
+/* --- by numbers ------------------------------------------------------------------------- */
+
+int run_hide_numbers(const struct run_hiding *h, uint64_t **ret, size_t *ret_n, struct err *err)
+{
+	CLEANUP(run_secrets_found_done) struct run_secrets_found found = { 0 };
+	uint64_t *list;
+	int r = find(h, SIZE_MAX, STAGE_HIDDEN_MAX, NULL, NULL, &found, err);
+
+	if (r < 0)
+		return r;
+	list = calloc(found.n + 1, sizeof(*list));
+	if (!list)
+		return err_nomem(err);
+	for (size_t i = 0; i < found.n; i++)
+		list[i] = found.list[i].ino;
+	VEC_SORT(list, found.n, vec_by_u64);
+	*ret = list;
+	*ret_n = found.n;
+	return 0;
+}

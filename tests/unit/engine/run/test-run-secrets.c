@@ -1,0 +1,312 @@
+#include "engine/run/run-secrets.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <sys/stat.h>
+
+#include "base/vec.h"
+#include "tests/lib/live.h"
+
+#define MANY 50100
+
+static struct run_secrets_in looking_in(const struct live *v)
+{
+	return (struct run_secrets_in){
+		.store = v->store,
+		.top = "/p",
+		.dir = -1,
+		.each = 8,
+		.max = 150,
+		.until_ms = UINT64_MAX,
+	};
+}
+
+static int by_path(const void *a, const void *b)
+{
+	const struct run_secret *x = a, *y = b;
+
+	return strcmp(x->path, y->path);
+}
+
+/* " PATH" for each, in order.  All have the numbers of what is there. */
+static char *paths_of(struct live *v, struct run_secrets_found *f)
+{
+	struct buf out = BUF_INIT;
+	char *text;
+
+	VEC_SORT(f->list, f->n, by_path);
+	for (size_t i = 0; i < f->n; i++) {
+		CHECK_EQ(buf_printf(&out, " %s", f->list[i].path), 0);
+		CHECK_EQ(live_stat(v, f->list[i].path).st_ino, f->list[i].ino);
+	}
+	text = strdup(buf_str(&out));
+	buf_done(&out);
+	return text;
+}
+
+static int try_find(struct live *v, const struct run_secrets_in *in, struct run_secrets_found *ret,
+		    struct err *err)
+{
+	CLEANUP(run_search_free_p) struct run_search *s = NULL;
+	const struct object_id now = live_persist(v);
+
+	CHECK_OK(run_search_new(in, &s, err), err);
+	return run_search_look(s, &now, ret, err);
+}
+
+static void check_found_in(struct live *v, const struct run_secrets_in *in, const char *want)
+{
+	CLEANUP(run_secrets_found_done) struct run_secrets_found found = { 0 };
+	AUTO_FREE char *got = NULL;
+	struct err err = { 0 };
+
+	CHECK_OK(try_find(v, in, &found, &err), &err);
+	got = paths_of(v, &found);
+	CHECK_STR(got, want);
+}
+
+/* The same for a clone that began with another state. */
+static void check_found(struct live *v, const struct object_id *before, const char *want)
+{
+	struct run_secrets_in in = looking_in(v);
+
+	in.before = before;
+	check_found_in(v, &in, want);
+}
+
+/* 0.key and so on. */
+static void put_keys(struct live *v, const char *dir, unsigned n)
+{
+	for (unsigned i = 0; i < n; i++) {
+		char path[64];
+
+		snprintf(path, sizeof(path), "%s%u.key", dir, i);
+		live_put(v, path, "secret");
+	}
+}
+
+TEST(they_are_found_by_their_names_but_not_among_packages)
+{
+	CLEANUP(live_close) struct live v = { 0 };
+
+	live_open(&v, "names");
+	live_mkdir(&v, "a");
+	live_mkdir(&v, "a/b");
+	live_mkdir(&v, "a/.ssh");
+	live_mkdir(&v, "vendor");
+	live_put(&v, "a/b/.env", "secret");
+	live_put(&v, "a/b/.env.example", "");
+	live_put(&v, "a/.ssh/key", "secret");
+	live_put(&v, "a/.ssh/id_rsa", "secret");
+	live_put(&v, "vendor/.env", "secret");
+	live_put(&v, "x.key", "secret");
+	check_found(&v, NULL, " a/.ssh a/b/.env x.key");
+}
+
+TEST(a_pem_is_one_wherever_in_it_the_key_is)
+{
+	const size_t chain = 20000;
+	CLEANUP(live_close) struct live v = { 0 };
+	AUTO_FREE char *text = calloc(1, chain + 64);
+
+	live_open(&v, "pem");
+	memset(text, 'A', chain);
+	live_put(&v, "chain.pem", text);
+	strcpy(text + chain, "\n-----BEGIN PRIVATE KEY-----\n");
+	live_put(&v, "both.pem", text);
+	CHECK_EQ(live_try_link(&v, "both.pem", "other"), 0);
+	CHECK_EQ(live_try_make(&v, "large.pem", S_IFREG | 0644), 0);
+	CHECK_EQ(live_try_truncate(&v, "large.pem", (uint64_t)1 << 40), 0);
+	check_found(&v, NULL, " both.pem large.pem other");
+}
+
+TEST(none_is_missed_however_many_directories_there_are)
+{
+	CLEANUP(live_close) struct live v = { 0 };
+
+	live_open(&v, "many");
+	for (unsigned i = 0; i < MANY; i++) {
+		char path[32];
+
+		snprintf(path, sizeof(path), "d%05u", i);
+		live_mkdir(&v, path);
+	}
+	live_mkdir(&v, "d00000/last");
+	live_put(&v, "d00000/last/.env", "secret");
+	check_found(&v, NULL, " d00000/last/.env");
+}
+
+TEST(what_cannot_all_be_found_or_hidden_is_refused)
+{
+	CLEANUP(live_close) struct live v = { 0 };
+	CLEANUP(run_secrets_found_done) struct run_secrets_found found = { 0 };
+	struct run_secrets_in in;
+	struct err err = { 0 };
+
+	live_open(&v, "refused");
+	put_keys(&v, "", 151);
+	in = looking_in(&v);
+	CHECK_EQ(try_find(&v, &in, &found, &err), -E2BIG);
+	CHECK_HAS(err.msg, "looking for secrets in the clone: more than 150 files");
+	in.max = 151;
+	in.until_ms = 1;
+	CHECK_EQ(try_find(&v, &in, &found, &err), -ETIMEDOUT);
+	CHECK_HAS(err.msg, "instead of '@secrets'");
+	in.until_ms = UINT64_MAX;
+	run_secrets_found_done(&found);
+	CHECK_OK(try_find(&v, &in, &found, &err), &err);
+	CHECK_EQ(found.n, 151);
+}
+
+TEST(a_directory_with_many_is_hidden_as_a_whole)
+{
+	CLEANUP(live_close) struct live v = { 0 };
+
+	live_open(&v, "whole");
+	live_mkdir(&v, "certs");
+	live_mkdir(&v, "certs/below");
+	live_mkdir(&v, "few");
+	live_put(&v, "certs/below/.env", "secret");
+	put_keys(&v, "certs/", 9);
+	put_keys(&v, "few/", 2);
+	check_found(&v, NULL, " certs few/0.key few/1.key");
+}
+
+TEST(other_names_of_what_a_hidden_directory_holds_are_hidden_too)
+{
+	CLEANUP(live_close) struct live v = { 0 };
+
+	live_open(&v, "linked");
+	live_mkdir(&v, ".ssh");
+	live_mkdir(&v, ".ssh/keys");
+	live_mkdir(&v, "certs");
+	live_mkdir(&v, "certs/below");
+	live_mkdir(&v, "node_modules");
+	live_put(&v, ".ssh/keys/work", "secret");
+	live_put(&v, "certs/below/.env", "secret");
+	live_put(&v, "certs/notes", "none");
+	put_keys(&v, "certs/", 9);
+	CHECK_EQ(live_try_link(&v, ".ssh/keys/work", "node_modules/a"), 0);
+	CHECK_EQ(live_try_link(&v, "certs/below/.env", "b"), 0);
+	CHECK_EQ(live_try_link(&v, "certs/3.key", "c"), 0);
+	CHECK_EQ(live_try_link(&v, "certs/notes", "d"), 0);
+	check_found(&v, NULL, " .ssh b c certs node_modules/a");
+}
+
+TEST(what_was_in_one_is_found_wherever_it_was_moved)
+{
+	CLEANUP(live_close) struct live v = { 0 };
+	struct object_id before;
+
+	live_open(&v, "moved");
+	live_mkdir(&v, ".ssh");
+	live_mkdir(&v, "certs");
+	live_mkdir(&v, "vendor");
+	live_put(&v, ".ssh/work", "secret");
+	live_put(&v, ".env", "secret");
+	put_keys(&v, "certs/", 10);
+	before = live_persist(&v);
+	check_found(&v, &before, " .env .ssh certs");
+	CHECK_EQ(live_try_rename(&v, ".ssh/work", "vendor/a", 0), 0);
+	CHECK_EQ(live_try_rename(&v, "certs/3.key", "b", 0), 0);
+	CHECK_EQ(live_try_rename(&v, ".env", "c", 0), 0);
+	live_put(&v, "d", "none");
+	check_found(&v, &before, " .ssh b c certs vendor/a");
+}
+
+TEST(what_a_symlink_of_such_a_name_leads_to_is_hidden)
+{
+	CLEANUP(live_close) struct live v = { 0 };
+	struct object_id before;
+
+	live_open(&v, "symlinks");
+	live_mkdir(&v, "conf");
+	live_mkdir(&v, "keys");
+	live_mkdir(&v, "deep");
+	live_mkdir(&v, "deep/er");
+	live_put(&v, "conf/dev", "secret");
+	live_put(&v, "conf/prod", "secret");
+	live_put(&v, "conf/stage", "secret");
+	live_put(&v, "conf/plain", "none");
+	live_put(&v, "keys/work", "secret");
+	CHECK_EQ(live_try_link(&v, "keys/work", "linked"), 0);
+	CHECK_EQ(live_try_symlink(&v, "conf/dev", "hop"), 0);
+	CHECK_EQ(live_try_symlink(&v, "../../hop", "deep/er/.env"), 0);
+	CHECK_EQ(live_try_symlink(&v, "/p/conf/prod", ".env.prod"), 0);
+	CHECK_EQ(live_try_symlink(&v, "../p/./conf/stage", ".env.stage"), 0);
+	CHECK_EQ(live_try_symlink(&v, "/etc/passwd", "id_rsa"), 0);
+	CHECK_EQ(live_try_symlink(&v, "..", "deep/.env"), 0);
+	CHECK_EQ(live_try_symlink(&v, "id_dsa", "id_dsa"), 0);
+	CHECK_EQ(live_try_symlink(&v, "keys", ".ssh"), 0);
+	check_found(&v, NULL, " conf/dev conf/prod conf/stage keys linked");
+	/* Also when the symlink is gone that said so. */
+	before = live_persist(&v);
+	CHECK_EQ(live_try_unlink(&v, "deep/er/.env"), 0);
+	CHECK_EQ(live_try_unlink(&v, ".ssh"), 0);
+	check_found(&v, &before, " conf/dev conf/prod conf/stage keys linked");
+}
+
+TEST(a_later_state_is_looked_through_where_it_differs)
+{
+	CLEANUP(live_close) struct live v = { 0 };
+	CLEANUP(run_search_free_p) struct run_search *s = NULL;
+	CLEANUP(run_secrets_found_done) struct run_secrets_found found = { 0 };
+	struct run_secrets_in in;
+	struct object_id now;
+	struct err err = { 0 };
+	AUTO_FREE char *one = NULL, *two = NULL;
+
+	live_open(&v, "later");
+	for (unsigned i = 0; i < 8; i++) {
+		char path[32];
+
+		snprintf(path, sizeof(path), "d%u", i);
+		live_mkdir(&v, path);
+		snprintf(path, sizeof(path), "d%u/e", i);
+		live_mkdir(&v, path);
+	}
+	live_put(&v, "d1/e/.env", "secret");
+	CHECK_EQ(live_try_link(&v, "d1/e/.env", "d2/linked"), 0);
+	now = live_persist(&v);
+	in = looking_in(&v);
+	in.before = &now;
+	CHECK_OK(run_search_new(&in, &s, &err), &err);
+	CHECK_OK(run_search_look(s, &now, &found, &err), &err);
+	one = paths_of(&v, &found);
+	CHECK_STR(one, " d1/e/.env d2/linked");
+	run_secrets_found_done(&found);
+	CHECK_EQ(live_try_rename(&v, "d1/e", "d3/other", 0), 0);
+	CHECK_EQ(live_try_rename(&v, "d2/linked", "d4/e/linked", 0), 0);
+	live_put(&v, "d5/e/.npmrc", "secret");
+	CHECK_EQ(live_try_link(&v, "d5/e/.npmrc", "d6/e/again"), 0);
+	now = live_persist(&v);
+	CHECK_OK(run_search_look(s, &now, &found, &err), &err);
+	two = paths_of(&v, &found);
+	CHECK_STR(two, " d3/other/.env d4/e/linked d5/e/.npmrc d6/e/again");
+}
+
+TEST(a_tree_is_looked_through_to_its_bottom)
+{
+	CLEANUP(live_close) struct live v = { 0 };
+	CLEANUP(run_secrets_found_done) struct run_secrets_found found = { 0 };
+	CLEANUP(buf_done) struct buf path = BUF_INIT;
+	struct run_secrets_in in;
+	struct err err = { 0 };
+
+	live_open(&v, "deep");
+	CHECK_EQ(buf_append_str(&path, "d"), 0);
+	for (unsigned i = 0; i < 300; i++) {
+		live_mkdir(&v, buf_str(&path));
+		CHECK_EQ(buf_append_str(&path, "/d"), 0);
+	}
+	live_put(&v, buf_str(&path), "none");
+	path.len -= 2;
+	CHECK_EQ(buf_append_str(&path, "/.env"), 0);
+	live_put(&v, buf_str(&path), "secret");
+	in = looking_in(&v);
+	CHECK_OK(try_find(&v, &in, &found, &err), &err);
+	CHECK_EQ(found.n, 1);
+	CHECK_STR(found.list[0].path, buf_str(&path));
+}
+
+TEST_MAIN("run-secrets")
