@@ -14,7 +14,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "live"))
 
 import livetest  # noqa: E402  (found through the line above)
 from depots import Other, depot  # noqa: E402
-from snaptest import SNAP, Skip, gone, needs_fuse, test  # noqa: E402
+from snaptest import SNAP, Skip, gone, needs_fuse, test, until  # noqa: E402
 
 BIG = 12 << 20  # read piece by piece while it is promised
 
@@ -104,15 +104,6 @@ class Lazy:
         back = self.other.ok("push", "--json", "remote/main", f"dir:{self.w.top}/back:main").json("snap.push/1")
         assert back["root"] == self.pushed["root"], (back, self.pushed)
         self.other.end()
-
-
-def until(true, seconds=30):
-    end = time.monotonic() + seconds
-    while not true():
-        if time.monotonic() > end:
-            return False
-        time.sleep(0.02)
-    return True
 
 
 def reads(path):

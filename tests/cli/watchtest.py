@@ -1,7 +1,8 @@
 """What tests of `snap watch` share: a clock that they drive, rules, and looking at what came of them."""
 
 import os
-import time
+
+from snaptest import until  # noqa: F401  (for the tests)
 
 HOUR = 3600 * 10**9
 MINUTE = HOUR // 60
@@ -74,14 +75,3 @@ def rule_of(w, name):
 
 def fire(w, rule, *more):
     return w.ok("watch", "fire", rule, *more, "--json").json("snap.watch/1")["firing"]
-
-
-def until(what, seconds=60):
-    """Wait for something that a process in the background does."""
-    end = time.monotonic() + seconds
-    while time.monotonic() < end:
-        got = what()
-        if got:
-            return got
-        time.sleep(0.05)
-    raise AssertionError(f"not within {seconds} s: {what}")

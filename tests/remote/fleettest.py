@@ -3,11 +3,10 @@
 import base64
 import json
 import subprocess
-import time
 from pathlib import Path
 
 from natstest import PATIENCE, Client
-from snaptest import SNAP
+from snaptest import SNAP, until as wait_for  # noqa: F401  (for the tests)
 
 
 def depot(w):
@@ -96,13 +95,3 @@ def names(w):
 
 def events(worker, what):
     return [e for e in worker.events if e.get("event") == what]
-
-
-def wait_for(what, seconds=PATIENCE):
-    end = time.monotonic() + seconds
-    while time.monotonic() < end:
-        got = what()
-        if got:
-            return got
-        time.sleep(0.05)
-    raise AssertionError("it does not come")

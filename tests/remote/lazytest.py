@@ -4,7 +4,7 @@ import random
 import time
 from pathlib import Path
 
-from snaptest import needs_fuse
+from snaptest import needs_fuse, until  # noqa: F401  (for the tests)
 
 
 def furnish(top):
@@ -72,13 +72,6 @@ class Far:
         self.snap("check").ends(0)
         back = self.snap("push", "--json", "team/main", f"dir:{self.w.top}/back:main").ends(0).json("snap.push/1")
         assert back["root"] == self.pushed["root"], (back, self.pushed)
-
-
-def until(true, seconds=60):
-    end = time.monotonic() + seconds
-    while not true():
-        assert time.monotonic() < end
-        time.sleep(0.05)
 
 
 def reads_as_eio(path, seconds=45):

@@ -15,7 +15,7 @@ sys.path.append(str(Path(__file__).resolve().parents[1] / "live"))
 
 import livetest  # noqa: E402  (found through the line above)
 from slurmtest import Cluster, Slurm, StandIn  # noqa: E402
-from snaptest import LONG, Skip, needs_fuse, test  # noqa: E402
+from snaptest import LONG, Skip, needs_fuse, test, until as wait_for  # noqa: E402
 
 PATIENCE = 90  # seconds for what takes one
 
@@ -24,16 +24,6 @@ def real(w):
     if not LONG:
         raise Skip("SNAP_TESTS_LONG=1 starts a real Slurm")
     return Slurm(w)
-
-
-def wait_for(what, seconds=PATIENCE):
-    end = time.monotonic() + seconds
-    while time.monotonic() < end:
-        got = what()
-        if got:
-            return got
-        time.sleep(0.05)
-    raise AssertionError("it does not come")
 
 
 def ended(process, status):

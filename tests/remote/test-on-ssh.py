@@ -15,7 +15,7 @@ from remotetest import CLIENT  # noqa: F401  (finds the modules below)
 sys.path.append(str(Path(__file__).resolve().parents[1] / "live"))
 
 import livetest  # noqa: E402  (found through the line above)
-from snaptest import SNAP, Skip, needs_fuse, test  # noqa: E402
+from snaptest import SNAP, Skip, needs_fuse, test, until as wait_for  # noqa: E402
 from sshtest import Sshd, StandIn, by_sshd  # noqa: E402
 
 PATIENCE = 60  # seconds for what takes one
@@ -101,16 +101,6 @@ class SmallDisk:
 
     def __exit__(self, *_):
         subprocess.run(["umount", "-l", self.dir], check=False)
-
-
-def wait_for(what, seconds=PATIENCE):
-    end = time.monotonic() + seconds
-    while time.monotonic() < end:
-        got = what()
-        if got:
-            return got
-        time.sleep(0.05)
-    raise AssertionError("it does not come")
 
 
 def ended(process, status):

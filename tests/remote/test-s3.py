@@ -5,12 +5,11 @@ import json
 import subprocess
 import sys
 import threading
-import time
 
 from remotetest import Depot, digest, make_manifest, noise
 from s3server import S3
 from servers import Fake, Fault, Proxy, missing
-from snaptest import SNAP, Skip, main, test
+from snaptest import SNAP, Skip, main, test, until as wait_for
 
 DATA = noise(3 << 20)
 KEYS = {"AWS_ACCESS_KEY_ID": "AKTEST", "AWS_SECRET_ACCESS_KEY": "secret/with+signs", "AWS_REGION": "us-east-1"}
@@ -42,13 +41,6 @@ def fill(project, n=30):
 
 def content(project):
     return {str(p.relative_to(project)): p.read_bytes() for p in project.rglob("*") if p.is_file()}
-
-
-def wait_for(what, seconds=60):
-    end = time.monotonic() + seconds
-    while not what():
-        assert time.monotonic() < end, "it does not come"
-        time.sleep(0.02)
 
 
 def push(w, *options):
