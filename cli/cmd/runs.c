@@ -7,7 +7,9 @@
 #include "cli/unborn.h"
 
 #define SHOWN_RUNS    20 /* unless more are asked for */
-#define SHOWN_COMMAND 60 /* bytes */
+#define SHOWN_COMMAND 60 /* bytes, where no terminal is that says how wide it is */
+#define LEAST_COMMAND 12
+#define ID_WIDTH      12
 
 struct runs_args {
 	uint64_t last;
@@ -43,36 +45,75 @@ static int print_json(const struct invocation *inv, const struct engine_runs *ru
 	return json_print(&doc, inv->out, err);
 }
 
-/* "-" of one that did not come to its end. */
-static const char *took(const struct engine_run *r, char text[DURATION_TEXT_MAX])
+struct widths {
+	int outcome, clone, took, when;
+};
+
+/* What the columns of a row say; the texts last as long as the row. */
+struct row {
+	const char *outcome, *clone, *took, *when;
+	char outcome_text[OUT_COUNT_MAX], when_text[OUT_TIME_MAX], took_text[DURATION_TEXT_MAX];
+};
+
+/* The clone that was made for a run is named by its id, which the row has; a kept one is shown. */
+static bool is_its_own(const struct engine_run *r)
 {
-	return r->state == ENGINE_RUN_ENDED || r->state == ENGINE_RUN_CANCELLED
-		   ? duration_format(r->duration_ms, text)
-		   : "-";
+	const size_t len = strlen(r->clone), id_len = strlen(r->id);
+
+	return (r->removed || r->state == ENGINE_RUN_RUNNING) && len > id_len &&
+	       strcmp(r->clone + len - id_len, r->id) == 0;
 }
 
-struct widths {
-	int clone, took, when;
-};
+static void fill(struct row *row, const struct engine_run *r)
+{
+	const bool over = r->state == ENGINE_RUN_ENDED || r->state == ENGINE_RUN_CANCELLED;
+
+	row->outcome = runs_outcome(r, row->outcome_text);
+	row->clone = is_its_own(r) ? "-" : r->clone;
+	row->took = over ? duration_format(r->duration_ms, row->took_text) : "-";
+	row->when = out_when(r->started, row->when_text);
+}
+
+static void widen(int *width, const char *text)
+{
+	const int len = (int)strlen(text);
+
+	*width = len > *width ? len : *width;
+}
 
 static struct widths measure(const struct engine_runs *runs, size_t n)
 {
-	struct widths w = { (int)strlen("CLONE"), (int)strlen("TOOK"), (int)strlen("WHEN") };
-	char when[OUT_TIME_MAX], time[DURATION_TEXT_MAX];
+	struct widths w = { 0 };
+	struct row row = {
+		.outcome = "ENDED WITH", .clone = "CLONE", .took = "TOOK", .when = "WHEN"
+	};
 
-	for (size_t i = 0; i < n; i++) {
-		w.clone = out_wider(w.clone, runs->list[i].clone);
-		w.took = out_wider(w.took, took(&runs->list[i], time));
-		w.when = out_wider(w.when, out_when(runs->list[i].started, when));
+	for (size_t i = 0; i <= n; i++) {
+		widen(&w.outcome, row.outcome);
+		widen(&w.clone, row.clone);
+		widen(&w.took, row.took);
+		widen(&w.when, row.when);
+		if (i < n)
+			fill(&row, &runs->list[i]);
 	}
 	return w;
+}
+
+/* How much of a command fits beside the other columns; on a narrow terminal the row goes on below. */
+static size_t command_room(const struct invocation *inv, const struct widths *w)
+{
+	const size_t others = (size_t)(ID_WIDTH + w->outcome + w->clone + w->took + w->when + 10);
+	const size_t columns = out_columns(fileno(inv->out), others + SHOWN_COMMAND + 3);
+
+	return columns > others + LEAST_COMMAND + 3 ? columns - others - 3 : LEAST_COMMAND;
 }
 
 static void print_human(const struct invocation *inv, const struct engine_runs *runs, size_t n)
 {
 	const struct widths w = measure(runs, n);
-	char when[OUT_TIME_MAX], outcome[OUT_COUNT_MAX], time[DURATION_TEXT_MAX];
+	const size_t room = command_room(inv, &w);
 	CLEANUP(fold_end) struct fold fold = { 0 };
+	struct row row;
 
 	if (inv->quiet) {
 		for (size_t i = 0; i < n; i++)
@@ -84,17 +125,16 @@ static void print_human(const struct invocation *inv, const struct engine_runs *
 		return;
 	}
 	fold_begin(&fold, inv, out_columns(fileno(inv->out), 0),
-		   (size_t)(12 + 10 + w.clone + w.took + w.when) + 5 * strlen("  "));
+		   (size_t)(ID_WIDTH + w.outcome + w.clone + w.took + w.when) + 5 * strlen("  "));
 	inv = &fold.to;
-	fprintf(inv->out, "%-12s  %-10s  %-*s  %*s  %-*s  %s\n", "RUN", "ENDED WITH", w.clone,
-		"CLONE", w.took, "TOOK", w.when, "WHEN", "COMMAND");
+	fprintf(inv->out, "%-*s  %-*s  %-*s  %*s  %-*s  %s\n", ID_WIDTH, "RUN", w.outcome,
+		"ENDED WITH", w.clone, "CLONE", w.took, "TOOK", w.when, "WHEN", "COMMAND");
 	for (size_t i = 0; i < n; i++) {
-		const struct engine_run *r = &runs->list[i];
-
-		fprintf(inv->out, "%s%s%s  %-10s  %-*s  %*s  %-*s  ", out_style(inv, OUT_ID), r->id,
-			out_style(inv, OUT_PLAIN), runs_outcome(r, outcome), w.clone, r->clone,
-			w.took, took(r, time), w.when, out_when(r->started, when));
-		runs_print_command(inv->out, r, SHOWN_COMMAND);
+		fill(&row, &runs->list[i]);
+		fprintf(inv->out, "%s%s%s  %-*s  %-*s  %*s  %-*s  ", out_style(inv, OUT_ID),
+			runs->list[i].id, out_style(inv, OUT_PLAIN), w.outcome, row.outcome,
+			w.clone, row.clone, w.took, row.took, w.when, row.when);
+		runs_print_command(inv->out, &runs->list[i], room);
 		fputc('\n', inv->out);
 	}
 }

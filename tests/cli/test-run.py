@@ -4,10 +4,12 @@ import contextlib
 import json
 import os
 import pty
+import re
 import shutil
 import socket
 import subprocess
 import sys
+import termios
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "live"))
@@ -586,6 +588,20 @@ def a_clone_in_use_is_neither_removed_nor_unmounted(w):
 # --- records ----------------------------------------------------------------------------------
 
 @live_test
+def a_terminal_shows_each_run_in_one_line(w):
+    clone(w)
+    sh(w, "true # " + "long " * 30)
+    assert len(w.ok("runs").out.splitlines()[1]) > 100, "no terminal"
+    ours, theirs = pty.openpty()
+    termios.tcsetwinsize(theirs, (24, 80))
+    w.ok("runs", stdout=theirs, env={**w.env, "TERM": "dumb"})
+    os.close(theirs)
+    lines = os.read(ours, 65536).decode().split("\r\n")
+    os.close(ours)
+    assert len(lines) == 3 and len(lines[1]) == 80 and lines[1].endswith("..."), lines
+
+
+@live_test
 def every_run_is_recorded(w):
     clone(w)
     first = sh(w, "echo out; echo err >&2; exit 3", "try", status=3)
@@ -598,8 +614,12 @@ def every_run_is_recorded(w):
     assert [r["run"] for r in w.ok("runs", "--json", "try").json("snap.runs/1")["runs"]] \
         == [first["run"]]
     assert w.ok("-q", "runs", "-n", "1").out.decode().split() == [second["run"]]
-    text = w.ok("runs").out.decode()
-    assert "echo other" in text and "COMMAND" in text, text
+    when = r"(?:just now|\d+ \w+ ago) +"
+    table = w.ok("runs").out.decode()
+    assert re.fullmatch(rf"""RUN +ENDED WITH +CLONE +TOOK +WHEN +COMMAND
+{second["run"]}  0 +-  +[\d.]+m?s  {when}sh -c echo other
+{first["run"]}  3 +try  +[\d.]+m?s  {when}sh -c echo out; echo err >&2; exit 3
+""", table), table
     assert sorted(w.ok("logs", first["run"]).out.split()) == [b"err", b"out"], "both streams"
     assert w.ok("logs", first["run"], "--stdout").out == b"out\n"
     assert w.ok("logs", first["run"][:6], "--stderr").out == b"err\n"
