@@ -13,6 +13,7 @@
 #include "base/log.h"
 #include "base/sys.h"
 #include "base/utf8.h"
+#include "base/vec.h"
 #include "cli/globals.h"
 
 struct kind {
@@ -117,12 +118,13 @@ char *cmd_line(const struct invocation *inv, const char *text, const char *const
 	return buf_str(&b) && is_printable(buf_str(&b)) ? strdup(buf_str(&b)) : NULL;
 }
 
+/* A command and what it calls may both know the same way on. */
 void cmd_hint_words(struct invocation *inv, const char *text, const char *const *words)
 {
-	if (inv->n_hints == CMD_HINTS_MAX)
-		return;
-	inv->hints[inv->n_hints] = cmd_line(inv, text, words);
-	inv->n_hints += inv->hints[inv->n_hints] != NULL;
+	AUTO_FREE char *line = inv->n_hints < CMD_HINTS_MAX ? cmd_line(inv, text, words) : NULL;
+
+	if (line && !VEC_HAS(it, inv->hints, inv->n_hints, strcmp(*it, line) == 0))
+		inv->hints[inv->n_hints++] = TAKE_PTR(line);
 }
 
 void cmd_hint(struct invocation *inv, const char *fmt, ...)

@@ -314,7 +314,8 @@ def where_nobody_can_be_asked_nothing_is_run(w):
     w.snap("try", "--", "touch", "x").fails(2, "nobody can be asked here", "'--promote-if-ok'",
                                             "'--keep'", "'--discard'")
     w.snap("try", "--json", "--", "touch", "x").fails_json(2, "E_USAGE")
-    w.snap("try", "--discard").fails(2, "'try' needs a command")
+    result = w.snap("try", "--discard").fails(2, "'try' needs a command")
+    assert result.err.count(b"hint: ") == 1, result
     w.snap("try", "--keep", "--discard", "--", "true").fails(2, "exclude each other")
     w.snap("try", "--discard", "--conflict", "no", "--", "true").fails(2, "one of stop")
     assert w.snap("runs", "--json").status in (0, 4)
