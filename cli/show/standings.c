@@ -219,10 +219,10 @@ static void print_meeting(const struct invocation *inv, FILE *out, const char *w
 	else if (m->known)
 		fprintf(out, "  merges with %s, which changed ", with);
 	else
-		fprintf(out, "  changed as %s did ", with);
+		fprintf(out, "  shares changed paths with %s: ", with);
 	print_paths(out, m, m->conflicts > 0 ? m->conflicts : m->paths);
 	if (!m->known)
-		fputs(" (its clone is gone)", out);
+		fputs(" (a clone is gone, so nothing was merged)", out);
 	fputc('\n', out);
 }
 

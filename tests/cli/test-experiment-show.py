@@ -49,7 +49,8 @@ def of_arms_whose_clones_are_gone_the_paths_are_compared(w):
     got = experiment(w, "show", "t")
     assert overlaps(got, "top") == {"same": (1, None, "text"), "end": (1, None, "text")}, got
     assert arm(got, "same")["risk"] is None and arm(got, "same")["warnings"][0]["kind"] == "guard", got
-    assert b"changed as same did text (its clone is gone)" in w.ok("experiment", "show", "t").out
+    assert b"  shares changed paths with same: text (a clone is gone, so nothing was merged)" \
+        in w.ok("experiment", "show", "t").out
     other = w.top / "elsewhere"
     other.mkdir()
     w.ok("-C", str(other), "experiment", "show", "t")
