@@ -33,9 +33,9 @@ static int print(const struct invocation *inv, const struct engine_allowed *a, s
 	for (size_t i = 0; i < a->rules.n; i++)
 		out_name_line(inv->out, a->rules.list[i]);
 	if (a->rules.n == 0 && !inv->quiet) {
-		fputs("nothing is allowed to runs on ", inv->out);
+		fputs("runs on ", inv->out);
 		out_name(inv->out, a->clone);
-		fputs(" beside their own --net\n", inv->out);
+		fputs(" reach only what their own --net allows\n", inv->out);
 	}
 	return CMD_OK;
 }

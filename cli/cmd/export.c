@@ -27,7 +27,7 @@ static const struct opt export_opts[] = {
 	    "write only what changed since STATE, as a layer with whiteouts; with --oci, on top of "
 	    "a layer with STATE"),
 	OPT_STR(0, "compress", "none|gzip|zstd", struct export_args, compress,
-		"how to pack it (default: gzip with --oci; with --tar, as FILE ends)"),
+		"how to pack it (default: gzip with --oci; with --tar, by the end of FILE)"),
 	OPT_STR(
 	    0, "platform", "OS/ARCH", struct export_args, platform,
 	    "platform of the OCI image (default: that of the image it came from, or this machine's)"),
@@ -215,7 +215,8 @@ const struct command cmd_export = {
 	    "STATE is a snapshot, a clone, an image, or '.' for the project; without it, the clone here.\n"
 	    "Owners, modes, times, attributes, hard links, holes and devices are written; sockets are not,\n"
 	    "because no archive has them. The same state always gives the same bytes.\n",
-	.examples = "export idea --tar idea.tar.zst\nexport idea --tar - | tar t\n"
-		    "export idea --oci layout --tag new\nexport idea --oci layout --base debian-12\n",
+	.examples =
+	    "export idea --tar idea.tar.zst\nexport idea --tar - | tar t\n"
+	    "export idea --oci layout --tag new\nexport idea --oci layout --base debian-12\n",
 	.run = export_run,
 };

@@ -45,7 +45,7 @@ static const struct opt promote_opts[] = {
 	OPT_FLAG(0, "skip-unreadable", struct promote_args, skip_unreadable,
 		 "leave what cannot be read as it is"),
 	OPT_FLAG(0, "continue", struct promote_args, again,
-		 "repeat one that met conflicts, with its options"),
+		 "repeat a promotion that met conflicts, with its options"),
 	OPT_FLAG(0, "with-hunks", struct promote_args, with_hunks,
 		 "with --json: the texts of conflicts, too"),
 	OPT_FLAG('n', "dry-run", struct promote_args, dry_run, "only say what would change"),

@@ -62,7 +62,7 @@ struct run_args {
 	    OPT_FLAG(0, "root", struct run_args, root,                                             \
 		     "the clone is a whole root file system, and the command is root in it"),      \
 	    OPT_STR(0, "as", "USER|UID:GID", struct run_args, as,                                  \
-		    "with --root: the user of that system that the command is"),                   \
+		    "with --root: run it as this user of that system"),                            \
 	    OPT_FLAG('t', "tty", struct run_args, tty, "give it a terminal of its own"),           \
 	    OPT_STR(0, "profile", "PROFILE", struct run_args, profile,                             \
 		    "start from a profile; options come on top"),                                  \
@@ -71,7 +71,7 @@ struct run_args {
 	    OPT_FLAG(0, "lazy", struct run_args, lazy,                                             \
 		     "begin before the project's files are read"),                                 \
 	    OPT_FLAG(0, "wait", struct run_args, wait,                                             \
-		     "begin when all of them are, however many there are to be read"),             \
+		     "begin when all of them are read, however many"),                             \
 	    OPT_FLAG(0, "skip-unreadable", struct run_args, skip_unreadable,                       \
 		     "leave out what cannot be read"),                                             \
 	    OPT_STR(0, "path", "DIR", struct run_args, path,                                       \

@@ -212,7 +212,7 @@ const struct tool tools[] = {
 		  "The clone is a whole root file system: the command sees it as / and is root in it, "
 		  "so package managers work. Without a clone: a throw-away clone of this machine's /." },
 		{ "as", PARAM_TEXT, "as", false, NULL,
-		  "With root: the user of that system that the command is, a name or UID:GID, for "
+		  "With root: run the command as this user of that system, a name or UID:GID, for "
 		  "programs that refuse to be root (default: root)." },
 		{ "net", PARAM_NET, "net", false, NULL,
 		  "The network it has: none (default), loopback, or HOST:PORT,... for connections "

@@ -22,9 +22,10 @@ int tag_check_name(const char *name, struct err *err)
 		return err_set(err, -EINVAL, "tag '%s' begins with '%c'", name, name[0]);
 	for (const char *c = name; *c != '\0'; c++)
 		if ((unsigned char)*c <= ' ' || *c == 0x7f || strchr(":@\\", *c))
-			return err_set(err, -EINVAL,
-				       "tag '%s' has a blank, ':', '@', backslash or control byte",
-				       name);
+			return err_set(
+			    err, -EINVAL,
+			    "tag '%s' may have no blank, ':', '@', backslash or control byte",
+			    name);
 	if (len == ENGINE_ID_SIZE - 1 && strspn(name, HEX_DIGITS) == len)
 		return err_set(err, -EINVAL, "tag '%s' looks like the id of a snapshot", name);
 	return 0;
