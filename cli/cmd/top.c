@@ -439,7 +439,7 @@ static void print_page(const struct invocation *inv, const struct pair *p, size_
 	print_head(inv, p);
 	if (runs > 0)
 		fprintf(inv->out, "\n%-12s  %6s  %10s  %10s  %5s  %9s  %s\n", "RUN", "CPU",
-			"MEMORY", "WRITTEN/S", "PROCS", "LEFT", "CLONE AND COMMAND");
+			"MEMORY", "WRITTEN/S", "PROCS", "LEFT", "CLONE, COMMAND");
 	for (size_t i = 0; i < runs; i++)
 		print_run(inv, p, i);
 	if (n_runs > runs)
@@ -509,10 +509,11 @@ static int show(const struct invocation *inv, const struct terminal *t, const st
 {
 	if (inv->json)
 		return print_json(inv, p, err);
+	/* The terminal cuts lines instead of breaking them, or the rows that were counted would be more. */
 	if (t->is)
-		fputs("\x1b[H\x1b[2J", inv->out);
+		fputs("\x1b[?7l\x1b[H\x1b[2J", inv->out);
 	print_page(inv, p, t->is ? terminal_rows() : SIZE_MAX);
-	fputs(t->is ? "\nq ends" : "\n", inv->out);
+	fputs(t->is ? "\nq ends\x1b[?7h" : "\n", inv->out);
 	return 0;
 }
 

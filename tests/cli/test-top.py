@@ -218,6 +218,11 @@ def on_a_terminal_it_says_that_the_daemon_stopped_and_a_key_ends_it(w):
     assert process.poll() is None, said
     os.write(master, b"xq")
     assert process.wait(30) == 0
+    while select.select([master], [], [], 0)[0]:
+        said += os.read(master, 65536)
+    # Long lines are cut on the page, and broken again below it.
+    assert b"".join(re.findall(rb"\x1b\[\?7[lh]|\x1b\[2J|q ends", said)) \
+        == b"\x1b[?7l\x1b[2Jq ends\x1b[?7h" * said.count(b"q ends"), said
     assert subprocess.run(["stty", "-g"], stdin=slave, stdout=subprocess.PIPE, check=True).stdout == before
     os.close(master)
     os.close(slave)
