@@ -175,8 +175,11 @@ static int back_file(struct acting *a, size_t i, struct err *err)
 static int back_dir(struct acting *a, size_t i, struct err *err)
 {
 	struct plan_step *s = &a->plan->dirs[i];
-	int fd = dir_to_change(a, s->dir, err);
+	int fd;
 
+	if (s->act == PLAN_CREATE && s->old_ino != 0)
+		return 0; /* theirs: it was there when ours was to be made */
+	fd = dir_to_change(a, s->dir, err);
 	if (fd == -ESTALE && s->act == PLAN_CREATE)
 		return 0; /* not made yet */
 	if (fd < 0)

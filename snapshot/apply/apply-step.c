@@ -193,6 +193,16 @@ static int do_rmdir(struct acting *a, size_t i, struct err *err)
 	return 0;
 }
 
+/* Whoever goes back must not take theirs away. */
+static int find_taken(struct acting *a, struct plan_step *s, int fd)
+{
+	struct stat st;
+
+	if (step_look(fd, step_name(s), &st) == 1)
+		s->old_ino = st.st_ino;
+	return conflict(a, s, "was made meanwhile");
+}
+
 static int do_mkdir(struct acting *a, size_t i, struct err *err)
 {
 	struct plan_step *s = &a->plan->dirs[i];
@@ -204,7 +214,7 @@ static int do_mkdir(struct acting *a, size_t i, struct err *err)
 	if (fd < 0)
 		return fd;
 	if (mkdirat(fd, step_name(s), 0700) < 0)
-		return errno == EEXIST ? conflict(a, s, "was made meanwhile")
+		return errno == EEXIST ? find_taken(a, s, fd)
 				       : err_sys(err, "making '%s'", s->path);
 	r = step_look(fd, step_name(s), &st);
 	if (r < 0)

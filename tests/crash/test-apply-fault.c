@@ -13,121 +13,8 @@
 
 #include "base/fdio.h"
 #include "base/sys.h"
+#include "tests/crash/apply-fault.h"
 #include "tests/lib/grove.h"
-
-#define KILLED 77
-
-/* --- in the place of the originals (--wrap) --------------------------------------------- */
-
-static struct {
-	unsigned long n, at;
-	unsigned long back;   /* the decision fails, and so many calls later another one; 0: not */
-	int code;             /* fail with this errno, or */
-	bool die;             /* end the process, or */
-	void (*hook)(void *); /* let somebody do something, and go on */
-	void *ctx;
-	bool armed;
-	bool no_exchange;  /* a file system without it */
-	bool name_by_name; /* a kernel that opens no path beneath a directory */
-} fault;
-
-static bool meets(void)
-{
-	if (!fault.armed || ++fault.n != fault.at)
-		return false;
-	if (fault.die)
-		_exit(KILLED);
-	if (fault.hook) {
-		fault.armed = false;
-		fault.hook(fault.ctx);
-		fault.armed = true;
-		return false;
-	}
-	errno = fault.code;
-	return true;
-}
-
-#define WRAP(type, name, params, args, failed) \
-	type __real_##name params;             \
-	type __wrap_##name params;             \
-	type __wrap_##name params              \
-	{                                      \
-		if (meets())                   \
-			return failed;         \
-		return __real_##name args;     \
-	}
-
-WRAP(int, renameat, (int a, const char *b, int c, const char *d), (a, b, c, d), -1)
-WRAP(int, linkat, (int a, const char *b, int c, const char *d, int e), (a, b, c, d, e), -1)
-WRAP(int, unlinkat, (int a, const char *b, int c), (a, b, c), -1)
-WRAP(int, mkdirat, (int a, const char *b, mode_t c), (a, b, c), -1)
-WRAP(int, symlinkat, (const char *a, int b, const char *c), (a, b, c), -1)
-WRAP(int, mknodat, (int a, const char *b, mode_t c, dev_t d), (a, b, c, d), -1)
-WRAP(int, fchmod, (int a, mode_t b), (a, b), -1)
-WRAP(int, fchown, (int a, uid_t b, gid_t c), (a, b, c), -1)
-WRAP(int, futimens, (int a, const struct timespec *b), (a, b), -1)
-WRAP(int, ftruncate64, (int a, off_t b), (a, b), -1)
-WRAP(int, fstatat64, (int a, const char *b, struct stat *c, int d), (a, b, c, d), -1)
-WRAP(int, sys_set_xattr, (int a, const char *b, const void *c, size_t d), (a, b, c, d), -errno)
-WRAP(int, fdio_pwrite, (int a, const void *b, size_t c, off_t d), (a, b, c, d), -errno)
-WRAP(int, fdio_write, (int a, const void *b, size_t c), (a, b, c), -errno)
-
-/* No sync reaches the real disk: what is tried is the death of a process, not of the machine. */
-#define WRAP_SYNC(name, failed)              \
-	int __wrap_##name(int fd);           \
-	int __wrap_##name(int fd)            \
-	{                                    \
-		(void)fd;                    \
-		return meets() ? failed : 0; \
-	}
-
-WRAP_SYNC(fsync, -1)
-WRAP_SYNC(sys_sync_data, -errno)
-WRAP_SYNC(sys_sync_all, -errno)
-
-int __real_sys_exchange(int a, const char *b, int c, const char *d);
-int __wrap_sys_exchange(int a, const char *b, int c, const char *d);
-int __real_sys_rename_new(int a, const char *b, int c, const char *d);
-int __wrap_sys_rename_new(int a, const char *b, int c, const char *d);
-
-int __wrap_sys_exchange(int a, const char *b, int c, const char *d)
-{
-	if (meets())
-		return -errno;
-	return fault.no_exchange ? -ENOTSUP : __real_sys_exchange(a, b, c, d);
-}
-
-int __wrap_sys_rename_new(int a, const char *b, int c, const char *d)
-{
-	if (meets())
-		return -errno;
-	return fault.no_exchange ? -ENOTSUP : __real_sys_rename_new(a, b, c, d);
-}
-
-int __real_sys_open_below(int dirfd, const char *path, int flags);
-int __wrap_sys_open_below(int dirfd, const char *path, int flags);
-
-int __wrap_sys_open_below(int dirfd, const char *path, int flags)
-{
-	return fault.name_by_name ? -ENOTSUP : __real_sys_open_below(dirfd, path, flags);
-}
-
-/* When it was decided that there is no way back. */
-static unsigned long decided_at;
-
-struct journal;
-int __real_journal_set_state(struct store *s, struct journal *j, int state, struct err *err);
-int __wrap_journal_set_state(struct store *s, struct journal *j, int state, struct err *err);
-
-int __wrap_journal_set_state(struct store *s, struct journal *j, int state, struct err *err)
-{
-	decided_at = fault.n;
-	if (fault.back > 0) {
-		fault.at = decided_at + fault.back;
-		return err_set(err, -EIO, "deciding failed");
-	}
-	return __real_journal_set_state(s, j, state, err);
-}
 
 /* --- one try ---------------------------------------------------------------------------- */
 
@@ -146,14 +33,30 @@ static void keep(struct grove *g, const char *name, const struct object_id *root
 	CHECK_OK(batch_commit(b, BATCH_SAFE, &err), &err);
 }
 
-static struct yard yard_new(const char *name)
+static struct yard yard_with(const char *name, int more)
 {
 	struct yard y = { .g = grove_new(name) };
+	char path[32];
 
 	grove_plant(&y.g, false);
+	for (int i = 0; i < more; i++) {
+		snprintf(path, sizeof(path), "%s%02d", i % 3 ? "old/more" : "more", i);
+		grove_text(&y.g, path, path);
+	}
 	y.wanted = grove_capture(&y.g);
 	keep(&y.g, "wanted", &y.wanted);
 	return y;
+}
+
+static struct yard yard_new(const char *name)
+{
+	return yard_with(name, 0);
+}
+
+/* More than are staged and synced one by one. */
+static struct yard yard_of_many(const char *name)
+{
+	return yard_with(name, 72);
 }
 
 static void yard_done(struct yard *y)
@@ -323,6 +226,20 @@ TEST(without_exchange_of_names_a_kill_leaves_nothing_half_done)
 	CHECK(at > 100);
 }
 
+TEST(so_it_is_with_many_files)
+{
+	CLEANUP(yard_done) struct yard y = yard_of_many("many");
+	unsigned long fails = 1, dies = 1;
+
+	while (fail_at(&y, fails, fails % 2 ? EIO : ENOSPC))
+		fails += 5 * test_stride();
+	fault.code = 0;
+	while (kill_at(&y, dies))
+		dies += 5 * test_stride();
+	printf("# %lu and %lu calls\n", fails, dies);
+	CHECK(fails > 300 && dies > 300);
+}
+
 /* Killed, and the one that recovers is killed too. */
 TEST(recovery_that_is_killed_is_recovered_from)
 {
@@ -367,6 +284,7 @@ struct edit {
 	struct yard *y;
 	const char *path;
 	bool in_place;
+	bool dir; /* it is to be an empty directory */
 	bool done;
 };
 
@@ -392,17 +310,39 @@ static bool edit_is_there(struct yard *y, const char *path)
 	return text && strcmp(text, "my edit") == 0;
 }
 
-static bool edit_at(struct yard *y, unsigned long at, const char *path, bool in_place)
+/* Makes a file or a directory where one of ours is to land. */
+static void make(void *ctx)
+{
+	struct edit *e = ctx;
+	AUTO_CLOSE int fd = -1;
+
+	if (e->dir) {
+		e->done = __real_mkdirat(e->y->g.fd, e->path, 0700) == 0;
+		return;
+	}
+	fd = openat(e->y->g.fd, e->path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
+	e->done = fd >= 0;
+	if (e->done)
+		CHECK_EQ(write(fd, "my edit", 7), 7);
+}
+
+static bool is_kept(const struct edit *e)
+{
+	return e->dir ? grove_has(&e->y->g, e->path) : edit_is_there(e->y, e->path);
+}
+
+static bool edit_at(struct edit *e, unsigned long at, void (*hook)(void *))
 {
 	CLEANUP(apply_report_done) struct apply_report report = { 0 };
-	struct edit e = { .y = y, .path = path, .in_place = in_place };
+	struct yard *y = e->y;
 	struct err err = { 0 };
 	bool reached;
 	int r;
 
 	plant(y);
-	fault.hook = edit;
-	fault.ctx = &e;
+	e->done = false;
+	fault.hook = hook;
+	fault.ctx = e;
 	fault.at = at;
 	r = try_apply(y, y->g.s, &report, &err);
 	reached = fault.n >= at;
@@ -411,8 +351,8 @@ static bool edit_at(struct yard *y, unsigned long at, const char *path, bool in_
 	if (r < 0)
 		CHECK(report.n > 0);
 	/* Edited before it landed: a conflict, and the edit stands.  Afterwards: it stands on ours. */
-	if (e.done && !edit_is_there(y, path)) {
-		printf("# '%s' edited at call %lu, result %d (%s)\n", path, at, r, err.msg);
+	if (e->done && !is_kept(e)) {
+		printf("# '%s' edited at call %lu, result %d (%s)\n", e->path, at, r, err.msg);
 		CHECK(false);
 	}
 	return reached;
@@ -421,9 +361,10 @@ static bool edit_at(struct yard *y, unsigned long at, const char *path, bool in_
 static void edit_everywhere(const char *name, const char *path, bool in_place)
 {
 	CLEANUP(yard_done) struct yard y = yard_new(name);
+	struct edit e = { .y = &y, .path = path, .in_place = in_place };
 	unsigned long at = 1;
 
-	while (edit_at(&y, at, path, in_place))
+	while (edit_at(&e, at, edit))
 		at += test_stride();
 	CHECK(at > 100);
 }
@@ -443,6 +384,28 @@ TEST(a_file_to_be_removed_that_is_edited_at_any_moment_keeps_its_edit)
 TEST(a_file_whose_mode_is_to_change_keeps_an_edit)
 {
 	edit_everywhere("edit-mode", "mode", true);
+}
+
+TEST(a_file_made_at_any_moment_where_one_of_many_is_to_land_stays)
+{
+	CLEANUP(yard_done) struct yard y = yard_of_many("made");
+	struct edit e = { .y = &y, .path = "more30" };
+	unsigned long at = 1;
+
+	while (edit_at(&e, at, make))
+		at += 5 * test_stride();
+	CHECK(at > 300);
+}
+
+TEST(an_empty_directory_made_at_any_moment_where_ours_is_to_be_stays)
+{
+	CLEANUP(yard_done) struct yard y = yard_new("made-dir");
+	struct edit e = { .y = &y, .path = "old", .dir = true };
+	unsigned long at = 1;
+
+	while (edit_at(&e, at, make))
+		at += test_stride();
+	CHECK(at > 100);
 }
 
 /* A program that has the file open writes to it, wherever it is by then. */
