@@ -120,3 +120,21 @@ int dir_to_change(struct acting *a, size_t dir, struct err *err)
 		return err_sys(err, "making '%s' writable", a->plan->dirs[dir].path);
 	return fd;
 }
+
+static int is_name(const char *name, unsigned char type, void *ctx)
+{
+	return strcmp(name, *(const char **)ctx) == 0;
+}
+
+/* Nobody has made it, and yet it is there: another name is meant. */
+const char *dir_why_taken(int fd, const char *name)
+{
+	AUTO_CLOSE int names = openat(fd, ".", DIR_FLAGS);
+	struct stat st;
+
+	return names >= 0 && sys_each_name(names, is_name, &name) == 0 &&
+		       fstatat(fd, name, &st, AT_SYMLINK_NOFOLLOW) == 0
+		   ? "is another spelling of a name that is there, and this file system takes both "
+		     "for one"
+		   : "was made meanwhile";
+}

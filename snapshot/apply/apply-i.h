@@ -68,6 +68,9 @@ NODISCARD int dir_to_change(struct acting *a, size_t dir, struct err *err);
 NODISCARD int dir_open_path(struct acting *a, const char *path, size_t len, struct stat *ret,
 			    struct err *err);
 
+/* Why a name in a directory is not free, as the end of a sentence. */
+const char *dir_why_taken(int fd, const char *name);
+
 /* --- apply-sign.c: is it what it should be? ---------------------------------------------- */
 
 /*

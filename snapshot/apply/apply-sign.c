@@ -206,7 +206,7 @@ static int check_dir(struct acting *a, size_t i, struct err *err)
 }
 
 /* A new file's place must be free, or another step frees it. */
-static void check_place(struct acting *a, const struct plan_step *s, bool there,
+static void check_place(struct acting *a, const struct plan_step *s, int fd, bool there,
 			const struct stat *st)
 {
 	const struct plan *p = a->plan;
@@ -216,7 +216,7 @@ static void check_place(struct acting *a, const struct plan_step *s, bool there,
 		return;
 	dir = S_ISDIR(st->st_mode) ? find_step(p->dirs, p->n_dirs, s->path) : NULL;
 	if (!dir || dir->act != PLAN_REMOVE)
-		acting_note(a, s->path, "was made meanwhile");
+		acting_note(a, s->path, dir_why_taken(fd, step_name(s)));
 }
 
 static int check_file(struct acting *a, struct plan_step *s, struct err *err)
@@ -241,7 +241,7 @@ static int check_file(struct acting *a, struct plan_step *s, struct err *err)
 	if (!there && errno != ENOENT)
 		return err_sys(err, "'%s'", s->path);
 	if (s->act == PLAN_CREATE) {
-		check_place(a, s, there, &st);
+		check_place(a, s, fd, there, &st);
 		return 0;
 	}
 	s->old_ino = st.st_ino;

@@ -90,7 +90,7 @@ static int do_create(struct acting *a, size_t i, struct err *err)
 		return fd;
 	r = step_move_new(a->stage_fd, slot_name('n', i, slot), fd, step_name(s));
 	if (r == -EEXIST)
-		return conflict(a, s, "was made meanwhile");
+		return conflict(a, s, dir_why_taken(fd, step_name(s)));
 	return r < 0 ? err_wrap(err, r, "making '%s'", s->path) : 0;
 }
 
@@ -200,7 +200,7 @@ static int find_taken(struct acting *a, struct plan_step *s, int fd)
 
 	if (step_look(fd, step_name(s), &st) == 1)
 		s->old_ino = st.st_ino;
-	return conflict(a, s, "was made meanwhile");
+	return conflict(a, s, dir_why_taken(fd, step_name(s)));
 }
 
 static int do_mkdir(struct acting *a, size_t i, struct err *err)
