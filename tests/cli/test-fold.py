@@ -61,7 +61,10 @@ def clones_and_runs_fold(w: World):
     assert folded(w, "list")[-1].endswith("(not mounted)")
     if w.snap("run", "try", "--", "printf", "%s\n", *MESSAGE.split()).status == 125:
         raise Skip("no sandbox can be set up here")
-    assert len(folded(w, "runs")) > 5
+    lines = shown(w, 40, "runs")
+    assert len(lines) > 3 and max(map(len, lines)) <= 40 and "printf" in "".join(lines), lines
+    lines = shown(w, 80, "runs")
+    assert len(lines) == 2 and len(lines[1]) <= 80 and lines[1].endswith("..."), lines
 
 
 @test
