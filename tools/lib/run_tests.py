@@ -29,7 +29,8 @@ CRASHES = OUT / "crashes"
 CORPUS = ROOT / "tests" / "fuzz" / "corpus"
 
 CLANG_FORMAT_MAJOR = 14  # versions disagree about the same .clang-format
-TIMEOUT_MULTIPLIER = 4  # for sanitizers on slow machines
+# For sanitizers on slow machines; and for whole walks there, of which one may take hours.
+TIMEOUT_MULTIPLIER, TIMEOUT_MULTIPLIER_LONG = 4, 16
 # So many more than there are processors run at once, in the place of those that wait.
 TESTS_MORE = 2
 # A file system in memory, and how many bytes must be free there. Programs that kill processes but
@@ -287,8 +288,9 @@ def meson_test(report, folder, names, env, processes):
     log = OUT / folder / "meson-logs" / f"{base}-one-test.json"
     log.unlink(missing_ok=True)
     # Nothing is built again: the step before this one has done it.
+    patience = TIMEOUT_MULTIPLIER_LONG if os.environ.get("SNAP_TESTS_LONG") else TIMEOUT_MULTIPLIER
     status, out = run(base, ["meson", "test", "-C", f"build-test/{folder}", "--no-rebuild",
-                             "--logbase", base, "--timeout-multiplier", TIMEOUT_MULTIPLIER,
+                             "--logbase", base, "--timeout-multiplier", patience,
                              "--wrapper", f"{ROOT}/tools/lib/one-test",
                              "--num-processes", processes, *names], env)
     results = {}
