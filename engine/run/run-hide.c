@@ -108,14 +108,10 @@ static int find(const struct run_hiding *h, size_t each, size_t most, struct con
 
 /* --- by paths --------------------------------------------------------------------------- */
 
-static int add_mask(struct layout *l, const char *dir, const char *below, uint64_t ino,
-		    struct err *err)
+static int add_mask(struct layout *l, const char *path, uint64_t ino, struct err *err)
 {
-	AUTO_FREE char *path = path_join(dir, below);
 	const struct sandbox_mount m = { .kind = SANDBOX_HIDE, .guest = path, .ino = ino };
 
-	if (!path)
-		return err_nomem(err);
 	/* Below a mask there is nothing. */
 	if (VEC_HAS(it, l->mounts, l->n,
 		    it->kind == SANDBOX_HIDE && path_is_below(path, it->guest)))
@@ -141,22 +137,31 @@ static bool shows(const struct layout *l, size_t mount, const char *guest)
 			it->kind != SANDBOX_HIDE && path_is_below(guest, it->guest));
 }
 
-/* A directory of the clone may be granted once more, under another path. */
+/* What is left of `path` below `dir`, both from the top of the clone; NULL: it is not there. */
+static const char *below(const char *path, const char *dir)
+{
+	const size_t n = strlen(dir);
+
+	if (n == 0 || strcmp(path, dir) == 0)
+		return path + n;
+	return strncmp(path, dir, n) == 0 && path[n] == '/' ? path + n + 1 : NULL;
+}
+
+/* A directory of the clone may be granted once more, under another path; and lie in what is hidden. */
 static int mask_in(const struct run_hiding *h, struct layout *l, size_t mount,
 		   const struct run_secret *secret, struct err *err)
 {
-	const char *top = place_in_clone(h, &l->mounts[mount]), *below = secret->path;
-	const size_t len = top ? strlen(top) : 0;
+	const char *at = l->mounts[mount].guest, *top = place_in_clone(h, &l->mounts[mount]);
+	const char *in_mount = top ? below(secret->path, top) : NULL;
+	const bool inside = top && !in_mount && below(top, secret->path);
 	AUTO_FREE char *guest = NULL;
 
-	if (!top || strncmp(below, top, len) != 0 || (len > 0 && below[len] != '/'))
+	if (!in_mount && !inside)
 		return 0;
-	below += len + (len > 0);
-	guest = path_join(l->mounts[mount].guest, below);
+	guest = inside || *in_mount == '\0' ? strdup(at) : path_join(at, in_mount);
 	if (!guest)
 		return err_nomem(err);
-	return shows(l, mount, guest) ? add_mask(l, l->mounts[mount].guest, below, secret->ino, err)
-				      : 0;
+	return shows(l, mount, guest) ? add_mask(l, guest, inside ? 0 : secret->ino, err) : 0;
 }
 
 int run_hide_paths(const struct run_hiding *h, struct layout *l, struct control *names,
@@ -167,12 +172,14 @@ int run_hide_paths(const struct run_hiding *h, struct layout *l, struct control 
 	int r = find(h, EACH, MOST, names, ret_by_ms, &found, err);
 
 	for (size_t i = 0; i < found.n && r >= 0; i++) {
-		const struct run_secret *secret = &found.list[i];
+		AUTO_FREE char *path = path_join(h->stage->project, found.list[i].path);
 
+		if (!path)
+			return err_nomem(err);
 		for (size_t k = 0; k < n && r >= 0; k++)
-			r = mask_in(h, l, k, secret, err);
+			r = mask_in(h, l, k, &found.list[i], err);
 		/* And over what was mounted there instead. */
-		r = r < 0 ? r : add_mask(l, h->stage->project, secret->path, 0, err);
+		r = r < 0 ? r : add_mask(l, path, 0, err);
 	}
 	return r;
 }

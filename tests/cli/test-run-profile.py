@@ -170,12 +170,19 @@ def strict_hides_secrets_under_their_other_names_and_at_other_places(w):
     (w.project / "apps" / "README").write_text("plain\n")
     os.link(w.project / ".ssh" / "work", w.project / "node_modules" / "linked")
     (w.project / ".env").symlink_to("conf/dev")
-    user_profile(w, "shown", "extends: strict\nmounts: [{host: apps, guest: /srv/apps}]\n")
-    user_profile(w, "control", "mounts: [{host: apps, guest: /srv/apps}]\n")
+    for i in range(9):
+        (w.project / "certs" / "in").mkdir(parents=True, exist_ok=True)
+        (w.project / "certs" / f"{i}.key").write_text("secret4\n")
+    (w.project / "certs" / "in" / "a.key").write_text("secret4\n")
+    mounts = ("mounts: [{host: apps, guest: /srv/apps}, {host: .ssh, guest: /srv/ssh}, "
+              "{host: certs, guest: /srv/certs}, {host: certs/in, guest: /srv/in}]\n")
+    user_profile(w, "shown", f"extends: strict\n{mounts}")
+    user_profile(w, "control", mounts)
     w.ok("clone", "-n", "c")
-    look = "cat .ssh/* conf/dev .env node_modules/linked apps/.env /srv/apps/.env moved /srv/apps/README"
+    look = "cat .ssh/* conf/dev .env node_modules/linked apps/.env /srv/apps/.env moved /srv/ssh/* /srv/certs/* " \
+        "/srv/in/* /srv/apps/README"
     got = sh(w, look, "c", "--profile", "control", status=1)
-    assert [got["stdout"].count(f"secret{i}") for i in (1, 2, 3)] == [2, 2, 2], got
+    assert [got["stdout"].count(f"secret{i}") for i in (1, 2, 3, 4)] == [3, 2, 2, 10], got
     got = sh(w, look, "c", "--profile", "shown", *MISSING, status=1)
     assert got["stdout"] == "plain\n", got
     # Nor what a run took out of a hidden directory, or after it removed the symlink that told.
