@@ -57,7 +57,7 @@ static int switch_layer(struct layer *layer, struct mount *mount, void *ctx, str
 	const struct layer_rebase how = {
 		.also = put_state,
 		.ctx = g,
-		.choose = g->paths ? choose_root : NULL,
+		.choose = rolling_mixes(g) ? choose_root : NULL,
 		.target = &g->to.root,
 		.from = &g->base,
 		.to = rebases ? &g->rebase : NULL,
@@ -106,6 +106,20 @@ static int check_part(struct rolling *g, const char *part, struct err *err)
 	    of ? of : "all of it", of ? "'" : "");
 }
 
+/*
+ * A clone's state has all that its base had, but for what the clone itself removed.  Beside any other base
+ * what the state lacks unread would seem removed, so it stays.  Of a part MORE is what lies beside it.
+ */
+static const char *find_lacks(const struct rolling *g, const struct catalog_id *base)
+{
+	const struct snapshot *to = &g->to;
+
+	if (catalog_id_same(&to->id, base) || catalog_id_same(&to->base, base) ||
+	    (to->part && to->lacks && strcmp(to->lacks, SNAPSHOT_LACKS_MORE) == 0))
+		return NULL;
+	return to->lacks;
+}
+
 /* A snapshot from before a rebase needs the base that the clone had then. */
 static int find_bases(struct rolling *g, const struct clone *found, struct err *err)
 {
@@ -113,6 +127,7 @@ static int find_bases(struct rolling *g, const struct clone *found, struct err *
 	int r;
 
 	g->saved.base = found->base;
+	g->lacks = find_lacks(g, &found->base);
 	r = engine_as_damage(err, snapshot_get(g->store, &found->base, &g->base, err));
 	if (r < 0)
 		return r;
@@ -124,6 +139,7 @@ static int find_bases(struct rolling *g, const struct clone *found, struct err *
 	    catalog_id_same(&to->base, &found->base))
 		return check_part(g, g->base.part, err);
 	r = engine_as_damage(err, snapshot_get(g->store, &to->base, &g->rebase, err));
+	g->lacks = NULL;
 	return r < 0 ? r : check_part(g, g->rebase.part, err);
 }
 

@@ -25,9 +25,9 @@ static int list_step(const struct plan_step *s, void *ctx)
 				NULL);
 }
 
-/* Paths of a project that stay as they are. */
+/* Paths that stay as they are. */
 struct leaving {
-	char *lacks;       /* owned; paths that the snapshot lacks */
+	char *lacks;       /* owned; rolling.lacks */
 	const char **list; /* owned */
 	size_t n;
 };
@@ -43,11 +43,21 @@ bool rolling_is_foreign(const struct rolling *g)
 	return !g->clone.name && g->to.clone;
 }
 
+bool rolling_mixes(const struct rolling *g)
+{
+	return g->paths || (g->clone.name && g->lacks);
+}
+
+static bool lacks_more(const struct rolling *g)
+{
+	return g->lacks && strcmp(g->lacks, SNAPSHOT_LACKS_MORE) == 0;
+}
+
 static int find_left(const struct rolling *g, struct leaving *l, struct err *err)
 {
 	size_t n = 2 + (g->unread ? g->unread->n : 0);
 
-	l->lacks = strdup(g->to.lacks && !g->clone.name ? g->to.lacks : "");
+	l->lacks = strdup(g->lacks ? g->lacks : "");
 	for (const char *p = l->lacks; p && (p = strstr(p, "//")); p += 2)
 		n++;
 	l->list = calloc(n, sizeof(*l->list));
@@ -68,32 +78,45 @@ static int find_left(const struct rolling *g, struct leaving *l, struct err *err
 	return 0;
 }
 
-/* --- only some paths -------------------------------------------------------------------- */
+/* --- a mixture -------------------------------------------------------------------------- */
 
 struct picking {
 	const struct rolling *rolling;
 	const struct leaving *leaving;
+	int r; /* the first failure, and */
+	struct err *err;
 };
+
+/* What is not there cannot be told from what was not named. */
+static bool is_known(struct picking *p, const char *path)
+{
+	const struct rolling *g = p->rolling;
+	int r = lacks_more(g) ? part_is_in(g->store, &g->to.root, path, p->err) : 1;
+
+	if (r < 0 && p->r == 0)
+		p->r = r;
+	return r > 0;
+}
 
 static bool is_picked(const char *path, void *ctx)
 {
-	const struct picking *p = ctx;
+	struct picking *p = ctx;
 
 	if (!part_covers(p->rolling->to.part, path))
 		return false;
 	for (size_t i = 0; i < p->leaving->n; i++)
 		if (path_is_within(path, p->leaving->list[i]))
 			return false;
-	return ignore_covers(p->rolling->paths, path);
+	return (!p->rolling->paths || ignore_covers(p->rolling->paths, path)) && is_known(p, path);
 }
 
-/* The present state with the named paths from the snapshot.  It cannot conflict. */
+/* The present state with what is picked from the snapshot.  It cannot conflict. */
 static int mix(struct rolling *g, const struct leaving *leaving, struct object_id *ret,
 	       struct err *err)
 {
 	CLEANUP(batch_end_p) struct batch *b = NULL;
 	CLEANUP(merge_done) struct merge m = { 0 };
-	struct picking picking = { .rolling = g, .leaving = leaving };
+	struct picking picking = { .rolling = g, .leaving = leaving, .err = err };
 	const struct merge_options options = {
 		.on_conflict = MERGE_THEIRS,
 		.no_renames = true,
@@ -106,6 +129,7 @@ static int mix(struct rolling *g, const struct leaving *leaving, struct object_i
 	if (r < 0)
 		return r;
 	r = merge_trees(b, &g->now, &g->now, &g->to.root, &options, &m, err);
+	r = picking.r < 0 ? picking.r : r;
 	if (r < 0)
 		return r;
 	r = batch_commit(b, BATCH_SAFE, err);
@@ -123,7 +147,7 @@ static int find_root(struct rolling *g, const struct leaving *leaving, struct er
 	struct object_id mixed;
 	int r;
 
-	if (!g->paths) {
+	if (!rolling_mixes(g)) {
 		g->wanted = g->to.root;
 		return 0;
 	}
@@ -148,8 +172,7 @@ int rolling_compare(struct rolling *g, int64_t as_of, struct err *err)
 
 	options.leave = leaving.list;
 	options.n_leave = leaving.n;
-	options.leave_unwanted =
-	    !g->clone.name && g->to.lacks && strcmp(g->to.lacks, SNAPSHOT_LACKS_MORE) == 0;
+	options.leave_unwanted = lacks_more(g);
 	if (r < 0)
 		return r;
 	r = find_root(g, &leaving, err);

@@ -152,6 +152,7 @@ int rolling_move_project(struct rolling *g, struct err *err)
 
 	g->now = landing.now.root;
 	g->unread = &landing.now.unread;
+	g->lacks = g->to.lacks;
 	r = r < 0 ? r : is_edited(g, &landing.now, err);
 	g->result.edited = r == 1;
 	r = r == 0 ? change_project(g, &landing, err) : r;

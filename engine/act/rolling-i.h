@@ -26,6 +26,7 @@ struct rolling {
 	    saved; /* its strings are borrowed; zero id: `newest` already has this state */
 	struct object_id now;
 	struct ignore *paths;    /* owned; the paths to roll back; NULL: all */
+	const char *lacks;       /* paths of which `to` does not know; as snapshot.lacks */
 	struct object_id wanted; /* the result: `to`, or the present state with `paths` from `to` */
 	bool pinned;             /* `wanted` is pinned */
 	const struct capture_report *unread; /* of a project: what could not be read; or NULL */
@@ -38,6 +39,9 @@ bool rolling_is_foreign(const struct rolling *g);
 
 /* Plan the way from `now` to `wanted`. */
 NODISCARD int rolling_compare(struct rolling *g, int64_t as_of, struct err *err);
+
+/* Is the result put together from two states? */
+bool rolling_mixes(const struct rolling *g);
 
 /* Change the one or the other, if that is wanted and anything differs; fills in g->result. */
 NODISCARD int rolling_move_clone(struct rolling *g, struct err *err);

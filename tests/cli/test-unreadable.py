@@ -33,6 +33,13 @@ def close(path):
     path.chmod(0o600)
 
 
+def reopen(w, *names):
+    """As they were before close()."""
+    for name in names:
+        os.chown(w.project / name, w.project.stat().st_uid, w.project.stat().st_gid)
+        (w.project / name).chmod(0o644)
+
+
 def prepare(w, *closed):
     """As as_nobody(), for a project with a clone `try` of its files, of which these are closed afterwards."""
     snap = as_nobody(w)
@@ -99,8 +106,7 @@ def a_promotion_leaves_it_though_the_clone_changed_or_deleted_it(w: World):
     assert (w.project / "README.md").read_text() == "second\n"
     for name in ("changed", "deleted", "dir/inside"):
         assert (w.project / name).read_text() == "precious\n", name
-        os.chown(w.project / name, w.project.stat().st_uid, w.project.stat().st_gid)
-        (w.project / name).chmod(0o644)
+    reopen(w, "changed", "deleted", "dir/inside")
     # They are still the clone's own changes, and land once they can be compared.
     left = snap("promote", "--json", "try").ends(0).json("snap.promote/1")["changed"]
     assert {p["path"] for p in left} >= {"changed", "deleted", "dir/inside"}, left
@@ -148,6 +154,73 @@ def a_rollback_to_what_a_rebase_took_removes_none_of_it(w: World):
     snap("rollback", onto).ends(0)
     assert (w.project / "README.md").read_text() == "second\n"
     assert (w.project / "src" / "closed").read_text() == "precious\n"
+    snap("stop", "--force").ends(0)
+
+
+def promoted(snap, *words):
+    """What a promotion changes, by path."""
+    got = snap("promote", "--json", *words).ends(0).json("snap.promote/1")
+    return {p["path"]: p["status"] for p in got["changed"]}
+
+
+@live_test
+def a_clone_rolled_back_to_a_snapshot_without_it_keeps_it(w: World):
+    snap, _ = prepare(w)
+    (w.project / "closed").write_text("precious\n")
+    reopen(w, "closed")
+    snap("clone", "-n", "other").ends(0)
+    snap("clone", "-n", "lost").ends(0)
+    change(snap, "echo second >README.md")
+    close(w.project / "closed")
+    skips(snap("promote", "--skip-unreadable", "try").ends(0), "closed")
+    for name in ("other", "lost"):
+        snap("run", name, "--", "sh", "-c", "echo mine >made; echo mine >closed").ends(0)
+    # By a path, too, though that names it.
+    snap("rollback", "lost", "@", "--path", "/closed", "--path", "/README.md").ends(0)
+    snap("rollback", "other", "@").ends(0)
+    shown = "cat README.md closed; test -e made && echo made"
+    assert snap("run", "other", "--", "sh", "-c", shown).ends(1).out == b"second\nmine\n"
+    assert snap("run", "lost", "--", "sh", "-c", shown).ends(0).out == b"second\nmine\nmade\n"
+    reopen(w, "closed")
+    for name in ("other", "lost"):
+        assert "deleted" not in promoted(snap, "--dry-run", name).values()
+    snap("promote", "other").ends(0)
+    assert (w.project / "closed").read_text() == "mine\n"
+    snap("stop", "--force").ends(0)
+
+
+@live_test
+def a_clone_rolled_back_to_one_that_lacks_too_much_to_be_named_loses_nothing(w: World):
+    snap, _ = prepare(w)
+    names = [f"closed-{i}" for i in range(1001)]
+    for name in (*names, "gone"):
+        (w.project / name).write_text("precious\n")
+        reopen(w, name)
+    snap("clone", "-n", "other").ends(0)
+    for name in names:
+        close(w.project / name)
+    (w.project / "gone").unlink()
+    (w.project / "README.md").write_text("second\n")
+    snap("snapshot", "--skip-unreadable", "-m", "most").ends(0)
+    snap("rollback", "other", "@").ends(0)
+    got = snap("run", "other", "--", "sh", "-c", "cat README.md; ls closed-* gone | wc -l").ends(0).out
+    assert got == b"second\n1002\n", got
+    reopen(w, *names)
+    assert "deleted" not in promoted(snap, "--dry-run", "other").values()
+    snap("stop", "--force").ends(0)
+
+
+@live_test
+def a_clones_own_states_are_whole(w: World):
+    snap = as_nobody(w)
+    (w.project / "closed").write_text("precious\n")
+    close(w.project / "closed")
+    snap("clone", "--skip-unreadable", "-n", "try").ends(0)
+    change(snap, "echo second >README.md")
+    snap("snapshot", "try", "-m", "own").ends(0)
+    change(snap, "echo mine >closed")
+    snap("rollback", "try").ends(0)
+    assert snap("run", "try", "--", "ls", "closed").ends(2).out == b""
     snap("stop", "--force").ends(0)
 
 
