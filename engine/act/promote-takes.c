@@ -34,6 +34,7 @@ static bool is_delivered(const struct promoting *p, const char *path)
 bool promoting_takes(const char *path, void *ctx)
 {
 	struct promoting *p = ctx;
+	const char *unread;
 	size_t len;
 
 	/* A rollback changes .git too, so undoing one restores it whole or conflicts. */
@@ -42,8 +43,9 @@ bool promoting_takes(const char *path, void *ctx)
 		return false;
 	}
 	/* That the project as captured lacks it does not mean that it was deleted. */
-	if (survey_is_unread(&p->landing.now, path)) {
-		tell_left(p, path, strlen(path), "cannot be read here");
+	unread = survey_unread_at(&p->landing.now, path);
+	if (unread) {
+		tell_left(p, unread, strlen(unread), "cannot be read here");
 		return false;
 	}
 	if (deliver_is(p))
@@ -57,7 +59,7 @@ static int refuse_unread(const char *path, char status, void *ctx, struct err *e
 	const struct promoting *p = ctx;
 
 	(void)status;
-	if (!survey_is_unread(&p->landing.now, path))
+	if (!survey_unread_at(&p->landing.now, path))
 		return 0;
 	return err_set(err, -EACCES,
 		       "nothing is taken back: '%.160s' belongs to it and cannot be read", path);

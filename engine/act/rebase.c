@@ -152,7 +152,7 @@ static bool is_left(const char *path, void *ctx)
 	const struct rebasing *p = ctx;
 	size_t len;
 
-	if (survey_is_unread(&p->landing.now, path))
+	if (survey_unread_at(&p->landing.now, path))
 		return true;
 	return conflicts_is_git(path, &len) &&
 	       has_folder(p->result.left, p->result.n_left, path, len);

@@ -45,8 +45,8 @@ NODISCARD int survey_capture(struct task *task, const struct project *p, struct 
 /* Warn about what could not be read; if `r` is a failure, its sentence names the first already. */
 void survey_tell_unread(struct task *task, const struct captured *c, int r);
 
-/* Is it, or does it lie below, something that could not be read? */
-bool survey_is_unread(const struct captured *c, const char *path);
+/* What could not be read and is this path, or holds it; borrowed.  NULL: nothing. */
+const char *survey_unread_at(const struct captured *c, const char *path);
 
 /*
  * The list of unread paths for the snapshot's record, so that a rollback to it does not remove them.

@@ -259,12 +259,12 @@ void survey_tell_unread(struct task *task, const struct captured *c, int r)
 			    r < 0 ? "" : ", left out");
 }
 
-bool survey_is_unread(const struct captured *c, const char *path)
+const char *survey_unread_at(const struct captured *c, const char *path)
 {
 	for (size_t i = 0; i < c->unread.n; i++)
 		if (path_is_within(path, c->unread.list[i].path))
-			return true;
-	return false;
+			return c->unread.list[i].path;
+	return NULL;
 }
 
 int survey_lacks(const struct captured *c, struct buf *hold, char **ret, struct err *err)

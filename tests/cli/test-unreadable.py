@@ -225,6 +225,17 @@ def a_clones_own_states_are_whole(w: World):
 
 
 @live_test
+def what_is_left_below_an_unreadable_directory_is_told_once(w: World):
+    snap, _ = prepare(w, "cache/one", "cache/two", "cache/deep/three")
+    change(snap, "echo second >README.md; for i in one two deep/three four; do echo mine >cache/$i; done")
+    reopen(w, "cache/one", "cache/two", "cache/deep/three")
+    close(w.project / "cache")
+    got = skips(snap("promote", "--json", "--skip-unreadable", "try").ends(0), "cache").json("snap.promote/1")
+    assert [p["path"] for p in got["left"]] == ["cache"] and [p["path"] for p in got["changed"]] == ["README.md"], got
+    snap("stop", "--force").ends(0)
+
+
+@live_test
 def a_rebase_keeps_what_the_clone_has_of_it(w: World):
     snap, _ = prepare(w, "src/closed", "src/mine")
     change(snap, "echo mine >src/mine")
