@@ -322,7 +322,7 @@ static int carry_git(struct rebasing *p, struct err *err)
 static int put_onto(struct rebasing *p, char *message, struct err *err)
 {
 	CLEANUP(batch_end_p) struct batch *b = NULL;
-	const struct landing *l = &p->landing;
+	struct landing *l = &p->landing;
 	int r;
 
 	p->onto = l->newest;
@@ -344,9 +344,9 @@ static int put_onto(struct rebasing *p, char *message, struct err *err)
 	if (p->carried || p->base.part) {
 		p->onto.clone = p->clone.name;
 		p->onto.base = p->onto.id;
-		if (p->base.lacks)
-			p->onto.lacks = p->base.lacks;
 		p->onto.part = p->base.part;
+		if (r >= 0)
+			r = survey_join_lacks(p->base.lacks, &l->lacks, &p->onto.lacks, err);
 	}
 	if (r < 0)
 		return r;

@@ -54,6 +54,9 @@ const char *survey_unread_at(const struct captured *c, const char *path);
  */
 NODISCARD int survey_lacks(const struct captured *c, struct buf *hold, char **ret, struct err *err);
 
+/* Add another record's list, or NULL, to that in `hold`. */
+NODISCARD int survey_join_lacks(const char *more, struct buf *hold, char **ret, struct err *err);
+
 /* Call it when a snapshot with this root was committed: it speeds up the next survey.  Cannot fail. */
 void survey_keep(struct task *task, const struct project *p, const struct captured *c);
 

@@ -267,6 +267,20 @@ const char *survey_unread_at(const struct captured *c, const char *path)
 	return NULL;
 }
 
+/* Publish the list, or that it is too long. */
+static int end_lacks(bool all, struct buf *hold, char **ret, struct err *err)
+{
+	if (!all) {
+		buf_reset(hold);
+		if (buf_append_str(hold, SNAPSHOT_LACKS_MORE) < 0)
+			return err_nomem(err);
+	}
+	if (!buf_str(hold))
+		return err_nomem(err);
+	*ret = hold->len > 0 ? (char *)hold->data : NULL;
+	return 0;
+}
+
 int survey_lacks(const struct captured *c, struct buf *hold, char **ret, struct err *err)
 {
 	const struct capture_report *unread = &c->unread;
@@ -278,13 +292,48 @@ int survey_lacks(const struct captured *c, struct buf *hold, char **ret, struct 
 			return err_nomem(err);
 		all = hold->len <= SNAPSHOT_LACKS_MAX;
 	}
-	if (!all) {
-		buf_reset(hold);
-		if (buf_append_str(hold, SNAPSHOT_LACKS_MORE) < 0)
-			return err_nomem(err);
+	return end_lacks(all, hold, ret, err);
+}
+
+static size_t len_of_first(const char *list)
+{
+	const char *end = strstr(list, "//");
+
+	return end ? (size_t)(end - list) : strlen(list);
+}
+
+static bool has_path(const char *list, const char *path, size_t len)
+{
+	while (len_of_first(list) != len || memcmp(list, path, len) != 0) {
+		list = strstr(list, "//");
+		if (!list)
+			return false;
+		list += 2;
 	}
-	if (!buf_str(hold))
+	return true;
+}
+
+int survey_join_lacks(const char *more, struct buf *hold, char **ret, struct err *err)
+{
+	const char *had = buf_str(hold);
+	bool all;
+
+	if (!had)
 		return err_nomem(err);
-	*ret = hold->len > 0 ? (char *)hold->data : NULL;
-	return 0;
+	all = strcmp(had, SNAPSHOT_LACKS_MORE) != 0 &&
+	      (!more || strcmp(more, SNAPSHOT_LACKS_MORE) != 0);
+	for (const char *p = more; p && all; p = strstr(p, "//"), p = p ? p + 2 : NULL) {
+		const size_t len = len_of_first(p);
+
+		had = buf_str(hold);
+		if (!had)
+			return err_nomem(err);
+		if (has_path(had, p, len))
+			continue;
+		if (buf_append_str(hold, hold->len > 0 ? "//" : "") < 0 ||
+		    buf_append(hold, p, len) < 0)
+			return err_nomem(err);
+		all = hold->len <= SNAPSHOT_LACKS_MAX;
+	}
+	return end_lacks(all, hold, ret, err);
 }

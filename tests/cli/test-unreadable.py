@@ -3,6 +3,7 @@
 import os
 import pwd
 import shutil
+import subprocess
 import sys
 from pathlib import Path
 
@@ -221,6 +222,38 @@ def a_clones_own_states_are_whole(w: World):
     change(snap, "echo mine >closed")
     snap("rollback", "try").ends(0)
     assert snap("run", "try", "--", "ls", "closed").ends(2).out == b""
+    snap("stop", "--force").ends(0)
+
+
+@live_test
+def a_rebase_names_what_its_base_lacked_and_what_is_new(w: World):
+    snap, _ = prepare(w)
+    real = w.top / "real"
+    w.project.rename(real)
+    env = {"GIT_CONFIG_GLOBAL": "/dev/null", "GIT_CONFIG_COUNT": "1", "GIT_CONFIG_KEY_0": "safe.directory",
+           "GIT_CONFIG_VALUE_0": "*"}
+    for words in (("init", "-q"), ("add", "."), ("-c", "user.name=n", "-c", "user.email=e", "commit", "-qm", "one"),
+                  ("worktree", "add", "-q", str(w.project))):
+        subprocess.run(["git", "-C", str(real), *words], check=True, env={**os.environ, **env})
+    for path in (real, *real.rglob("*"), w.project, *w.project.rglob("*")):
+        os.chown(path, w.home.stat().st_uid, w.home.stat().st_gid)
+    for name in ("old", "new"):
+        (w.project / name).write_text("precious\n")
+        reopen(w, name)
+    close(w.project / "old")
+    skips(snap("clone", "--skip-unreadable", "-n", "grafted").ends(0), "old")
+    (w.project / "new").write_text("newer\n")
+    close(w.project / "new")
+    (w.project / "README.md").write_text("second\n")
+    skips(snap("rebase", "--skip-unreadable", "grafted").ends(0), "old", "new")
+    listed = snap("log", "--all", "--json").ends(0).json("snap.log/1")["snapshots"]
+    (onto,) = [s["snapshot"] for s in listed if s["message"] == "rebase of grafted"]
+    (w.project / "README.md").write_text("third\n")
+    reopen(w, "old", "new")
+    snap("rollback", onto).ends(0)
+    assert (w.project / "README.md").read_text() == "second\n"
+    assert (w.project / "old").read_text() == "precious\n"
+    assert (w.project / "new").read_text() == "newer\n"
     snap("stop", "--force").ends(0)
 
 
