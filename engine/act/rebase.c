@@ -39,7 +39,7 @@ struct rebasing {
 	struct object_id theirs; /* the clone, as it was merged */
 	struct resolve_set decided; /* for its conflicts */
 	struct object_id merged;    /* pinned; zero: not yet */
-	bool carried;               /* `landing` has the repository of the base */
+	bool carried;               /* `landing` has something of the base */
 	int64_t now;
 	struct engine_rebased result;
 };
@@ -152,8 +152,6 @@ static bool is_left(const char *path, void *ctx)
 	const struct rebasing *p = ctx;
 	size_t len;
 
-	if (survey_unread_at(&p->landing.now, path))
-		return true;
 	return conflicts_is_git(path, &len) &&
 	       has_folder(p->result.left, p->result.n_left, path, len);
 }
@@ -182,9 +180,7 @@ static int merge_one(struct rebasing *p, const struct object_id *base, const str
 	return 0;
 }
 
-/*
- * Take the clone's side in .git folders and of what cannot be read; the first merge left the project's there.
- */
+/* Take the clone's side in .git folders; the first merge left the project's there. */
 static int bring_left(struct rebasing *p, struct err *err)
 {
 	CLEANUP(merge_done) struct merge m = { 0 };
@@ -198,7 +194,7 @@ static int bring_left(struct rebasing *p, struct err *err)
 		.now = p->now,
 	};
 
-	if (p->result.n_left == 0 && p->landing.now.unread.n == 0)
+	if (p->result.n_left == 0)
 		return 0;
 	return merge_one(p, &p->landing.now.root, &first, &options, &none, &m, err);
 }
@@ -316,6 +312,40 @@ static int carry_git(struct rebasing *p, struct err *err)
 		return r;
 	r = gitdir_carry(b, &p->base.root, now, &carried, err);
 	return r < 0 ? r : replace_now(p, b, &carried, err);
+}
+
+static bool is_unread(const char *path, void *ctx)
+{
+	const struct rebasing *p = ctx;
+
+	return survey_unread_at(&p->landing.now, path) != NULL;
+}
+
+/*
+ * What cannot be read has not changed as far as we know: merge with what the clone's base has there, so that
+ * the clone's own changes of it stay changes.
+ */
+static int carry_unread(struct rebasing *p, struct err *err)
+{
+	CLEANUP(batch_end_p) struct batch *b = NULL;
+	CLEANUP(merge_done) struct merge m = { 0 };
+	const struct object_id *now = &p->landing.now.root;
+	const struct merge_options options = {
+		.on_conflict = MERGE_THEIRS,
+		.no_renames = true,
+		.take = is_unread,
+		.take_ctx = p,
+		.now = p->now,
+	};
+	int r;
+
+	if (p->landing.now.unread.n == 0)
+		return 0;
+	r = batch_begin(p->store, &b, err);
+	if (r < 0)
+		return r;
+	r = merge_trees(b, now, now, &p->base.root, &options, &m, err);
+	return r < 0 ? r : replace_now(p, b, &m.root, err);
 }
 
 /* Store the project's state that was merged as a snapshot, unless it is one already. */
@@ -521,10 +551,11 @@ static int rebase(struct rebasing *p, struct err *err)
 	r = r < 0 ? r : landing_check_unread(&p->landing, err);
 	if (r < 0)
 		return r;
+	p->now = engine_now();
 	r = carry_git(p, err);
+	r = r < 0 ? r : carry_unread(p, err);
 	if (r < 0)
 		return r;
-	p->now = engine_now();
 	if (object_id_equal(&p->landing.now.root, &p->base.root)) {
 		catalog_id_hex(&p->base.id, p->result.onto);
 		return 0;

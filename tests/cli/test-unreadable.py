@@ -226,6 +226,35 @@ def a_clones_own_states_are_whole(w: World):
 
 
 @live_test
+def a_rebase_takes_it_for_what_the_clones_base_has(w: World):
+    closed = ("gone", "kept", "edited")
+    snap, _ = prepare(w, *closed)
+    change(snap, "rm gone; echo mine >edited")
+    (w.project / "README.md").write_text("second\n")
+    skips(snap("rebase", "--skip-unreadable", "try").ends(0), *closed)
+    assert snap("diff", "--name-status", "try").ends(0).out.split() == [b"M", b"edited", b"D", b"gone"]
+    reopen(w, *closed)
+    (w.project / "kept").unlink()
+    assert promoted(snap, "try") == {"gone": "deleted", "edited": "modified"}
+    assert not (w.project / "gone").exists() and not (w.project / "kept").exists()
+    assert (w.project / "edited").read_text() == "mine\n"
+    snap("stop", "--force").ends(0)
+
+
+@live_test
+def a_clone_goes_back_to_its_rebase_and_has_it(w: World):
+    snap, _ = prepare(w, "src/closed")
+    change(snap, "echo mine >src/closed")
+    (w.project / "README.md").write_text("second\n")
+    skips(snap("rebase", "--skip-unreadable", "try").ends(0), "src/closed")
+    snap("rollback", "try").ends(0)
+    assert snap("run", "try", "--", "cat", "README.md", "src/closed").ends(0).out == b"second\nprecious\n"
+    reopen(w, "src/closed")
+    assert promoted(snap, "try") == {}
+    snap("stop", "--force").ends(0)
+
+
+@live_test
 def a_rebase_names_what_its_base_lacked_and_what_is_new(w: World):
     snap, _ = prepare(w)
     real = w.top / "real"
