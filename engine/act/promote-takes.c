@@ -8,6 +8,7 @@
 #include "engine/act/deliver-i.h"
 #include "engine/act/promoting-i.h"
 #include "engine/find/conflicts-i.h"
+#include "engine/find/part-i.h"
 #include "snapshot/diff/changes.h"
 
 static void tell_left(struct promoting *p, const char *path, size_t len, const char *why)
@@ -19,6 +20,26 @@ static void tell_left(struct promoting *p, const char *path, size_t len, const c
 		return;
 	IGNORE_RESULT(landing_add_path(&res->left, &res->n_left, left, 'M', why),
 		      "then it is not told");
+}
+
+/* What is undone left alone what could not be read then; that its states lack it means nothing. */
+static bool was_unread(struct promoting *p, const char *path)
+{
+	const char *const lists[] = { p->base.lacks, p->theirs.lacks };
+	const char *lacks = p->theirs.lacks, *at = NULL;
+	size_t len = 0;
+
+	for (size_t i = 0; i < ARRAY_LEN(lists) && !at; i++)
+		at = survey_lacks_at(lists[i], path, &len);
+	/* A failure here is one of the merge, too. */
+	if (!at && lacks && strcmp(lacks, SNAPSHOT_LACKS_MORE) == 0 &&
+	    part_is_in(p->store, &p->theirs_root, path, NULL) <= 0) {
+		at = path;
+		len = strlen(path);
+	}
+	if (at)
+		tell_left(p, at, len, "could not be read then");
+	return at;
 }
 
 /* Of a target, the names that are to go there; an undo looks at no others anyway. */
@@ -48,6 +69,8 @@ bool promoting_takes(const char *path, void *ctx)
 		tell_left(p, unread, strlen(unread), "cannot be read here");
 		return false;
 	}
+	if (p->options->undo && was_unread(p, path))
+		return false;
 	if (deliver_is(p))
 		return is_delivered(p, path);
 	return (!p->paths || ignore_covers(p->paths, path)) &&

@@ -57,6 +57,9 @@ NODISCARD int survey_lacks(const struct captured *c, struct buf *hold, char **re
 /* Add another record's list, or NULL, to that in `hold`. */
 NODISCARD int survey_join_lacks(const char *more, struct buf *hold, char **ret, struct err *err);
 
+/* What of such a list is this path, or holds it: it begins there; NULL: nothing. */
+const char *survey_lacks_at(const char *lacks, const char *path, size_t *ret_len);
+
 /* Call it when a snapshot with this root was committed: it speeds up the next survey.  Cannot fail. */
 void survey_keep(struct task *task, const struct project *p, const struct captured *c);
 

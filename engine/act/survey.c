@@ -302,6 +302,19 @@ static size_t len_of_first(const char *list)
 	return end ? (size_t)(end - list) : strlen(list);
 }
 
+const char *survey_lacks_at(const char *lacks, const char *path, size_t *ret_len)
+{
+	for (const char *p = lacks; p; p = strstr(p, "//"), p = p ? p + 2 : NULL) {
+		const size_t len = len_of_first(p);
+
+		if (strncmp(path, p, len) == 0 && (path[len] == '\0' || path[len] == '/')) {
+			*ret_len = len;
+			return p;
+		}
+	}
+	return NULL;
+}
+
 static bool has_path(const char *list, const char *path, size_t len)
 {
 	while (len_of_first(list) != len || memcmp(list, path, len) != 0) {

@@ -321,6 +321,29 @@ def an_undo_that_would_change_it_is_refused(w: World):
 
 
 @live_test
+def an_undo_of_a_rollback_leaves_what_could_not_be_read_then(w: World):
+    snap = as_nobody(w)
+    for names in (["closed"], [f"closed-{i}-{'long' * 30}" for i in range(600)]):  # more than a record names
+        for name in names:
+            (w.project / name).write_text("precious\n")
+            reopen(w, name)
+        (w.project / "README.md").write_text("first\n")
+        snap("snapshot", "-m", "all").ends(0)
+        (w.project / "README.md").write_text("second\n")
+        for name in names:
+            close(w.project / name)
+        skips(snap("rollback", "--skip-unreadable", "@").ends(0), names[0])
+        assert (w.project / "README.md").read_text() == "first\n"
+        reopen(w, *names)
+        got = snap("undo").ends(0)
+        assert f"left alone: {names[0]}, which could not be read then" in got.out.decode(), got
+        assert (w.project / "README.md").read_text() == "second\n"
+        for name in names:
+            assert (w.project / name).read_text() == "precious\n"
+    snap("stop", "--force").ends(0)
+
+
+@live_test
 def what_is_too_much_to_be_named_is_refused(w: World):
     snap, _ = prepare(w)
     change(snap, "echo second >README.md")
