@@ -438,7 +438,7 @@ static int name_saved(struct rebasing *p, char *message, struct err *err)
 		.project = p->project.id,
 		.clone = p->clone.name,
 		.message = message,
-		.lacks = h.n > 0 && !p->base.part ? p->newest.lacks : p->base.lacks,
+		.lacks = p->base.lacks,
 		.part = p->base.part,
 		.base = p->clone.base,
 		.made = SNAPSHOT_MADE_AUTOMATICALLY,

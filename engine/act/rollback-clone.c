@@ -132,8 +132,7 @@ static int find_bases(struct rolling *g, const struct clone *found, struct err *
 	if (r < 0)
 		return r;
 	g->saved.part = g->base.part;
-	if (g->base.part)
-		g->saved.lacks = g->base.lacks;
+	g->saved.lacks = g->base.lacks;
 	if (g->paths || !to->clone || strcmp(to->clone, found->name) != 0 ||
 	    to->created <= found->created || catalog_id_is_zero(&to->base) ||
 	    catalog_id_same(&to->base, &found->base))

@@ -132,7 +132,6 @@ static int name_saved(struct rolling *g, char *message, struct err *err)
 		.project = g->project.id,
 		.clone = g->clone.name,
 		.message = message,
-		.lacks = g->clone.name ? g->newest.lacks : NULL,
 		.made = SNAPSHOT_MADE_AUTOMATICALLY,
 	};
 	if (s->created <= g->newest.created)

@@ -34,7 +34,7 @@ static void taking_done(struct taking *t)
 	buf_done(&t->lacks);
 	free(t->part);
 	free(t->owner);
-	free(t->kept);
+	snapshot_done(&t->base);
 	strlist_done(&t->left_out);
 }
 
@@ -100,7 +100,7 @@ static int prepare(struct taking *t, struct err *err)
 		return r;
 	r = find_parent(t, err);
 	if (r >= 0 && t->clone.name)
-		r = part_of_clone(t->store, &t->clone, &t->kept, err);
+		r = engine_as_damage(err, snapshot_get(t->store, &t->clone.base, &t->base, err));
 	if (r >= 0 && t->options->tag)
 		r = check_tag(t, err);
 	if (r < 0)
@@ -112,9 +112,8 @@ static int prepare(struct taking *t, struct err *err)
 	snap->parent = t->parent.id;
 	snap->project = t->project.id;
 	snap->clone = t->clone.name;
-	/* A clone's snapshots lack what the clone lacked at its start. */
-	snap->lacks = t->kept ? all_else : t->clone.name ? t->parent.lacks : NULL;
-	snap->part = t->kept;
+	snap->lacks = t->base.lacks;
+	snap->part = t->base.part;
 	snap->base = t->clone.base;
 	r = catalog_id_new(&snap->id, err);
 	if (t->part)

@@ -22,7 +22,7 @@ struct taking {
 	struct buf lacks;         /* the text behind snapshot.lacks: what could not be read */
 	char *part;               /* owned; behind snapshot.part, with options->part */
 	char *owner;              /* owned; behind snapshot.clone, with options->owner */
-	char *kept;               /* owned; behind snapshot.part of a clone */
+	struct snapshot base;     /* of a clone: its snapshots lack what its base lacks */
 	struct strlist left_out;  /* directories that are no part of the machine's root */
 	bool is_new;              /* the project */
 	struct lazy lazy;         /* its id zero: nothing is promised */

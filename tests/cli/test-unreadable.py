@@ -344,6 +344,23 @@ def an_undo_of_a_rollback_leaves_what_could_not_be_read_then(w: World):
 
 
 @live_test
+def a_clones_snapshot_lacks_what_its_base_lacks(w: World):
+    snap, _ = prepare(w)
+    change(snap, "echo mine >made")
+    (w.project / "late").write_text("precious\n")
+    close(w.project / "late")
+    skips(snap("rebase", "--skip-unreadable", "try").ends(0), "late")
+    snap("snapshot", "try", "-m", "own").ends(0)
+    reopen(w, "late")
+    snap("clone", "-n", "other").ends(0)
+    listed = snap("log", "--all", "--json").ends(0).json("snap.log/1")["snapshots"]
+    (own,) = [s["snapshot"] for s in listed if s["message"] == "own"]
+    snap("rollback", "other", own).ends(0)
+    assert snap("run", "other", "--", "cat", "made", "late").ends(0).out == b"mine\nprecious\n"
+    snap("stop", "--force").ends(0)
+
+
+@live_test
 def what_is_too_much_to_be_named_is_refused(w: World):
     snap, _ = prepare(w)
     change(snap, "echo second >README.md")
