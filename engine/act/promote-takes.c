@@ -22,7 +22,10 @@ static void tell_left(struct promoting *p, const char *path, size_t len, const c
 		      "then it is not told");
 }
 
-/* What is undone left alone what could not be read then; that its states lack it means nothing. */
+/*
+ * A rollback leaves alone what it cannot read, so that one of its two states lacks it means nothing.  A merge
+ * leaves it out of both.
+ */
 static bool was_unread(struct promoting *p, const char *path)
 {
 	const char *const lists[] = { p->base.lacks, p->theirs.lacks };
@@ -69,7 +72,7 @@ bool promoting_takes(const char *path, void *ctx)
 		tell_left(p, unread, strlen(unread), "cannot be read here");
 		return false;
 	}
-	if (p->options->undo && was_unread(p, path))
+	if (p->undoes.kind == RECEIPT_ROLLBACK && was_unread(p, path))
 		return false;
 	if (deliver_is(p))
 		return is_delivered(p, path);

@@ -344,6 +344,21 @@ def an_undo_of_a_rollback_leaves_what_could_not_be_read_then(w: World):
 
 
 @live_test
+def an_undo_removes_what_a_promotion_added_beside_much_that_could_not_be_read(w: World):
+    snap, _ = prepare(w)
+    change(snap, "echo mine >made")
+    for i in range(600):
+        name = f"closed-{i}-{'long' * 30}"
+        (w.project / name).write_text("precious\n")
+        close(w.project / name)
+    snap("promote", "--skip-unreadable", "try").ends(0)
+    assert (w.project / "made").exists()
+    snap("undo", "--skip-unreadable").ends(0)
+    assert not (w.project / "made").exists()
+    snap("stop", "--force").ends(0)
+
+
+@live_test
 def a_clones_snapshot_lacks_what_its_base_lacks(w: World):
     snap, _ = prepare(w)
     change(snap, "echo mine >made")
