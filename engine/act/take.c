@@ -366,30 +366,6 @@ static int capture_and_commit(struct taking *t, struct batch *b, struct err *err
 	return r;
 }
 
-/*
- * What the capture of the project that is under way has seen is not read once more: what did not change since
- * is promised by that.
- */
-static int capture_beside(struct taking *t, struct batch *b, struct err *err)
-{
-	struct promises *p = t->task->host->promises;
-	int r;
-
-	if (!t->options->unasked || t->options->lazy || t->part)
-		return capture_and_commit(t, b, err);
-	promises_stay(p);
-	t->lent = promises_lend(p, &t->project.id);
-	if (!t->lent) {
-		promises_go(p);
-		return capture_and_commit(t, b, err);
-	}
-	r = capture_and_put(t, b, err);
-	if (r >= 0 && !t->is_same)
-		promises_inherit(p, &t->project.id, &t->snapshot.id);
-	promises_go(p);
-	return r;
-}
-
 static int find_part(struct taking *t, struct err *err)
 {
 	const struct engine_take_options *o = t->options;
@@ -402,44 +378,75 @@ static int find_part(struct taking *t, struct err *err)
 	return part_resolve(&t->task->engine, t->project.path, o->part, &t->part, err);
 }
 
-static int take_project(struct taking *t, struct err *err)
+/* In the project's turn. */
+static int take_now(struct taking *t, struct err *err)
+{
+	CLEANUP(batch_end_p) struct batch *b = NULL;
+	int r = find_part(t, err);
+
+	r = r < 0 ? r : prepare(t, err);
+	r = r < 0 ? r : batch_begin(t->store, &b, err);
+	if (r < 0)
+		return r;
+	r = t->lent ? capture_and_put(t, b, err) : capture_and_commit(t, b, err);
+	if (r < 0)
+		return r;
+	/* Those of promises are written when these are kept. */
+	if (!is_lazy(t))
+		survey_keep(t->task, &t->project, &t->captured);
+	if (t->is_new && !t->options->dir)
+		tell_outer(t);
+	return r;
+}
+
+/*
+ * What the capture of the project that is under way has seen is not read once more: what did not change since
+ * is promised by that.
+ */
+static int take_beside(struct taking *t, struct err *err)
+{
+	struct promises *p = t->task->host->promises;
+	int r;
+
+	t->early = t->options->unasked && !t->options->lazy && !t->options->part &&
+		   !promises_lend(p, &t->project.id, &t->lent);
+	if (t->early)
+		return 0;
+	r = take_now(t, err);
+	if (t->lent)
+		promises_return(p, t->lent, r >= 0 && !t->is_same ? &t->snapshot.id : NULL);
+	return r;
+}
+
+static int take_in_turn(struct taking *t, struct err *err)
 {
 	CLEANUP(turn_give_p) struct turn *turn = NULL;
-	CLEANUP(batch_end_p) struct batch *b = NULL;
-	struct task *task = t->task;
-	int r = 0;
+	int r = turns_take(&t->task->host->turns, t->project.path, &turn, err);
 
-	if (t->options->lazy)
-		r = promises_await_room(task->host->promises, task, &t->options->watch, err);
-	r = r < 0 ? r : choose_project(t, err);
-	if (r < 0)
-		return r;
-	r = adopt_moved(t, err);
-	if (r < 0)
-		return r;
-	r = turns_take(&task->host->turns, t->project.path, &turn, err);
 	if (r < 0)
 		return r;
 	/* Whoever had the turn before may have registered it. */
 	r = catalog_id_is_zero(&t->project.id) ? choose_project(t, err)
 					       : project_still(t->store, &t->project, err);
+	return r < 0 ? r : take_beside(t, err);
+}
+
+static int take_project(struct taking *t, struct err *err)
+{
+	struct promises *p = t->task->host->promises;
+	int r = 0;
+
+	if (t->options->lazy)
+		r = promises_await_room(p, t->task, &t->options->watch, err);
+	r = r < 0 ? r : choose_project(t, err);
 	if (r < 0)
 		return r;
-	r = find_part(t, err);
-	r = r < 0 ? r : prepare(t, err);
-	if (r < 0)
-		return r;
-	r = batch_begin(t->store, &b, err);
-	if (r < 0)
-		return r;
-	r = capture_beside(t, b, err);
-	if (r < 0)
-		return r;
-	/* Those of promises are written when these are kept. */
-	if (!is_lazy(t))
-		survey_keep(task, &t->project, &t->captured);
-	if (t->is_new && !t->options->dir)
-		tell_outer(t);
+	r = adopt_moved(t, err);
+	r = r < 0 ? r : take_in_turn(t, err);
+	while (r >= 0 && t->early) {
+		r = promises_await_closing(p, t->task, &t->project.id, &t->options->watch, err);
+		r = r < 0 ? r : take_in_turn(t, err);
+	}
 	return r;
 }
 

@@ -30,6 +30,7 @@ struct taking {
 	bool walking; /* promises_may_begin() has `walk` */
 	const struct signatures
 	    *lent;    /* of the capture of the project that is under way, or NULL */
+	bool early;   /* that capture is about to end; then its signatures serve */
 	bool is_same; /* the parent has the same state and is used instead */
 };
 

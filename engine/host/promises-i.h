@@ -60,7 +60,7 @@ struct promises_walk {
  */
 bool promises_may_begin(struct promises *p, struct promises_walk *w);
 
-/* For tests: wait as long as they hold a walk, by the file that this variable of the environment names. */
+/* For tests: wait as long as they hold whoever comes here, by the file that this environment variable names. */
 void promises_linger(const char *variable);
 
 /* An empty record in the batch of the capture's snapshot. */
@@ -139,19 +139,25 @@ void promises_leave(struct promises *p);
 /*
  * While somebody makes clones of a snapshot that he has read, no capture ends: the clones would
  * name its promises.  The caller reads the snapshot's record after promises_stay(), and does not call
- * promises_enter() before promises_go().
+ * promises_enter() before promises_go().  It holds no turn: a capture that ends has whoever comes wait for those who
+ * stay, and they may need any.
  */
 void promises_stay(struct promises *p);
 void promises_go(struct promises *p);
 
 /*
  * What the walk of the capture of this project that is under way has seen, with its promises, for another walk; NULL:
- * there is none of which all files were held.  Between promises_stay() and promises_go(), before which the caller says
- * what came of it.
+ * there is none of which all files were held.  The capture does not end before promises_return(), which takes the
+ * snapshot that came of it, or NULL.  False: it is about to end, and lends nothing any more.
  */
-const struct signatures *promises_lend(struct promises *p, const struct catalog_id *project);
-void promises_inherit(struct promises *p, const struct catalog_id *project,
-		      const struct catalog_id *snapshot);
+NODISCARD bool promises_lend(struct promises *p, const struct catalog_id *project,
+			     const struct signatures **ret);
+void promises_return(struct promises *p, const struct signatures *lent,
+		     const struct catalog_id *heir);
+/* Wait until it has.  The caller holds no turn. */
+NODISCARD int promises_await_closing(struct promises *p, const struct task *task,
+				     const struct catalog_id *project,
+				     const struct engine_watch *watch, struct err *err);
 
 uint64_t promises_left(struct promises *p); /* bytes of the projects that are still to be read */
 

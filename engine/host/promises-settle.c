@@ -2,10 +2,9 @@
  * The end of a capture: snapshots and clones that name its promises get roots that name the kept
  * contents.
  *
- * First the clones, each in its turn; then, while no clone can be made of a snapshot, the snapshots
- * and the end of the capture's record in one commit. A clone that was made in between is found
- * before that commit, and all begins again. Wherever this is interrupted, the record is still
- * there, and the next attempt finds some of it done.
+ * First the clones, each in its turn, and those that were made meanwhile; then, while no clone can
+ * be made of a snapshot, the snapshots and the end of the capture's record in one commit. Wherever
+ * this is interrupted, the record is still there, and the next attempt finds some of it done.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -19,6 +18,9 @@
 #include "engine/host/host-i.h"
 #include "engine/host/promising-i.h"
 #include "engine/host/signing-i.h"
+
+#define CLONES_MS 500 /* while others make clones, before newcomers wait */
+#define WAIT_MS   50
 
 /* A clone of one of the snapshots. */
 struct settled_clone {
@@ -89,19 +91,12 @@ static bool is_noted(const struct settling *s, const struct catalog_id *id)
 	return VEC_HAS(it, s->snapshots, s->n_snapshots, catalog_id_same(it, id));
 }
 
-/* The project's, and since the capture began: perhaps what was not read then stands in it (promises_lend()). */
-static bool may_inherit(const struct lazy *record, const struct snapshot *one)
-{
-	return !one->clone && !record->remote && !record->passing &&
-	       one->created >= record->created && catalog_id_same(&one->project, &record->project);
-}
-
 /* A parent may have been removed; a clone's base is there as long as the clone's snapshots. */
 static bool comes_from(const struct settling *s, const struct snapshot *one)
 {
 	const struct catalog_id *origin = &s->p->record.snapshot;
 
-	return may_inherit(&s->p->record, one) || catalog_id_same(&one->id, origin) ||
+	return promising_may_inherit(&s->p->record, one) || catalog_id_same(&one->id, origin) ||
 	       catalog_id_same(&one->parent, origin) || catalog_id_same(&one->base, origin) ||
 	       is_noted(s, &one->parent) || is_noted(s, &one->base);
 }
@@ -310,6 +305,7 @@ void promises_stay(struct promises *p)
 		pthread_cond_wait(&p->changed, &p->lock);
 	p->staying++;
 	pthread_mutex_unlock(&p->lock);
+	promises_linger("SNAPCOW_STAY_PAUSE");
 }
 
 void promises_go(struct promises *p)
@@ -335,87 +331,96 @@ uint64_t promises_left(struct promises *p)
 }
 
 /* lock held */
-static struct promising *find_lender(const struct promises *p, const struct catalog_id *project)
-{
-	for (struct promising *c = p->first; c; c = c->after)
-		if (promising_lends(c) && catalog_id_same(&c->record.project, project))
-			return c;
-	return NULL;
-}
-
-const struct signatures *promises_lend(struct promises *p, const struct catalog_id *project)
-{
-	const struct promising *c;
-	LOCKED(&p->lock);
-
-	c = find_lender(p, project);
-	return c ? c->signatures : NULL;
-}
-
-/* Without room for it, its promises are kept all the same; only 'status' cannot say how far it is. */
-void promises_inherit(struct promises *p, const struct catalog_id *project,
-		      const struct catalog_id *snapshot)
-{
-	struct promising *c;
-	LOCKED(&p->lock);
-
-	c = find_lender(p, project);
-	if (c && VEC_ROOM(c->heirs, c->n_heirs, c->cap_heirs))
-		c->heirs[c->n_heirs++] = *snapshot;
-}
-
-/*
- * Wait until nobody makes clones, and have them wait.  -ECANCELED: cowfsd ends, and somebody may read
- * much before a clone is made.
- */
-static int begin_settling(struct promises *p, struct err *err)
-{
-	LOCKED(&p->lock);
-
-	while (!p->ending && (p->staying > 0 || p->settling))
-		pthread_cond_wait(&p->changed, &p->lock);
-	if (p->ending)
-		return err_set(err, -ECANCELED, "cowfsd ends");
-	p->settling = true;
-	return 0;
-}
-
 static void end_settling(struct promises *p)
 {
-	LOCKED(&p->lock);
-
 	p->settling = false;
 	pthread_cond_broadcast(&p->changed);
 }
 
-static void set_settled(struct promising *p)
+/* lock held; with patience it may not while anybody makes clones */
+static bool may_settle(const struct promising *c, bool patience)
 {
-	pthread_mutex_lock(&p->all->lock);
-	p->settled = true;
-	pthread_mutex_unlock(&p->all->lock);
+	const struct promises *p = c->all;
+
+	return c->lent == 0 && !p->settling && (p->staying == 0 || !patience);
+}
+
+/*
+ * Wait until nobody makes clones, and have them wait.  It lends nothing any more, so no walk begins that it would have
+ * to wait for; those who make clones may follow each other without end, so after a while newcomers wait.
+ * -ECANCELED: cowfsd ends, and somebody may read much before a clone is made.
+ */
+static int begin_settling(struct promising *c, struct err *err)
+{
+	const uint64_t until = engine_clock_ms() + CLONES_MS;
+	struct promises *p = c->all;
+	LOCKED(&p->lock);
+
+	c->closing = true;
+	while (!p->ending && !may_settle(c, engine_clock_ms() < until))
+		promises_wait_ms(p, WAIT_MS);
+	if (p->ending)
+		return err_set(err, -ECANCELED, "cowfsd ends");
+	p->settling = true;
+	while (!p->ending && p->staying > 0)
+		pthread_cond_wait(&p->changed, &p->lock);
+	if (!p->ending)
+		return 0;
+	end_settling(p);
+	return err_set(err, -ECANCELED, "cowfsd ends");
+}
+
+/* No clone is being made.  0 if one was all the same. */
+static int end(struct settling *s, struct err *err)
+{
+	pthread_rwlock_t *snapshots = &s->p->all->host->snapshots;
+	int r = settle_clones(s, err); /* those that were made meanwhile */
+
+	if (r < 0)
+		return r;
+	pthread_rwlock_wrlock(snapshots);
+	r = end_locked(s, err);
+	pthread_rwlock_unlock(snapshots);
+	return r;
+}
+
+static int settle_all(struct settling *s, struct err *err)
+{
+	struct promises *p = s->p->all;
+	int r = 0;
+
+	while (r == 0) {
+		r = settle_clones(s, err);
+		r = r < 0 ? r : begin_settling(s->p, err);
+		if (r < 0)
+			return r;
+		r = end(s, err);
+		pthread_mutex_lock(&p->lock);
+		end_settling(p);
+		pthread_mutex_unlock(&p->lock);
+	}
+	return r;
+}
+
+static void reopen(struct promising *c)
+{
+	LOCKED(&c->all->lock);
+
+	c->closing = false;
+	pthread_cond_broadcast(&c->all->changed);
 }
 
 int promising_settle(struct promising *p, struct err *err)
 {
-	struct host *h = p->all->host;
-	CLEANUP(settling_done) struct settling s = { .p = p, .store = h->store };
+	CLEANUP(settling_done) struct settling s = { .p = p, .store = p->all->host->store };
 	int r = settle_new(find_kept, p, &s.settle, err);
 
-	while (r == 0) {
-		r = settle_clones(&s, err);
-		if (r < 0)
-			return r;
-		r = begin_settling(p->all, err);
-		if (r < 0)
-			return r;
-		pthread_rwlock_wrlock(&h->snapshots);
-		r = end_locked(&s, err);
-		pthread_rwlock_unlock(&h->snapshots);
-		if (r > 0)
-			set_settled(p);
-		end_settling(p->all);
+	r = r < 0 ? r : settle_all(&s, err);
+	if (r < 0) {
+		reopen(p);
+		return r;
 	}
-	if (r > 0)
-		leave_signatures(&s);
-	return r < 0 ? r : 0;
+	promises_linger("SNAPCOW_SETTLED_PAUSE");
+	leave_signatures(&s);
+	return 0;
 }

@@ -2,7 +2,6 @@
  * All captures: how they begin and end, and which acts wait for them.
  */
 #include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -253,16 +252,6 @@ bool promises_may_begin(struct promises *p, struct promises_walk *w)
 	return may;
 }
 
-void promises_linger(const char *variable)
-{
-	const char *path = getenv(variable);
-	AUTO_CLOSE int fd = path ? open(path, O_RDONLY | O_CLOEXEC) : -1;
-	char byte;
-
-	while (fd >= 0 && read(fd, &byte, 1) > 0)
-		;
-}
-
 void promises_give_up(struct promises *p, struct promises_walk *w)
 {
 	struct promises_walk **at = &p->walks;
@@ -473,6 +462,25 @@ int promises_await_room(struct promises *p, const struct task *task,
 	LOCKED(&p->lock);
 
 	return await(p, task, &everything, watch, OPEN_MAX, err);
+}
+
+int promises_await_closing(struct promises *p, const struct task *task,
+			   const struct catalog_id *project, const struct engine_watch *watch,
+			   struct err *err)
+{
+	const struct promising *c;
+	int r;
+	LOCKED(&p->lock);
+
+	while ((c = promises_find_closing(p, project))) {
+		if (p->ending)
+			return err_set(err, -ECANCELED, "cowfsd ends");
+		r = tell(p, c, task, watch, err);
+		if (r < 0)
+			return r;
+		promises_wait_ms(p, TELL_MS);
+	}
+	return 0;
 }
 
 int promises_enter(struct promises *p, const struct task *task, const struct promises_scope *scope,

@@ -76,6 +76,7 @@ struct promising {
 	size_t n_hurried, cap_hurried;
 	struct catalog_id *heirs; /* owned; other snapshots that name its promises */
 	size_t n_heirs, cap_heirs;
+	unsigned lent;           /* walks that use what its own has seen */
 	struct promise **wanted; /* owned; of a remote one: somebody waits for them */
 	size_t n_wanted, cap_wanted;
 	bool wants_due, large_due; /* look for those, or for large files, that are here by now */
@@ -85,7 +86,7 @@ struct promising {
 	unsigned told;                   /* percent, when that was last said (promises-tell.c) */
 	uint64_t told_ms;                /* engine_clock_ms() then; 0: never */
 	bool indexed;
-	bool settled; /* nothing names its promises any more, so its signatures are of no use */
+	bool closing; /* all is read, and it is about to end: it lends nothing any more */
 	bool held;    /* all its promises were, when it began */
 	bool ended;
 	bool halted;           /* whoever has read some of it waits before that is stored */
@@ -119,7 +120,7 @@ struct promises {
 	atomic_uint taken_away; /* callers that wait until there are none */
 	atomic_bool full;       /* a writer has waited in vain for room in the store */
 	bool early;             /* there may be early copies (promises-stash.c) */
-	bool settling;          /* a capture is about to end, so they wait */
+	bool settling;          /* a capture ends, so they wait */
 	bool ending;
 };
 
@@ -133,13 +134,6 @@ static inline bool promises_are_beginning(const struct promises *p)
 static inline bool promising_is_open(const struct promising *c)
 {
 	return !c->ended && !c->unneeded;
-}
-
-/* lock held; may others rely on what its walk has seen? */
-static inline bool promising_lends(const struct promising *c)
-{
-	return promising_is_open(c) && !c->settled && !c->record.remote && !c->record.passing &&
-	       c->signatures && c->held;
 }
 
 /* lock held; does this snapshot name its promises? */
@@ -170,6 +164,16 @@ static inline void promises_wait_ms(struct promises *p, unsigned ms)
 {
 	sys_cond_wait_ms(&p->changed, &p->lock, ms);
 }
+
+/* --- promises-lend.c --- */
+
+/* lock held; may a walk rely on what its own has seen? */
+bool promising_lends(const struct promising *c);
+/* lock held; one that lent until a moment ago, and whose signatures will be there when it has ended; or NULL */
+const struct promising *promises_find_closing(const struct promises *p,
+					      const struct catalog_id *project);
+/* May this snapshot name its promises because what its walk has seen was lent? */
+bool promising_may_inherit(const struct lazy *record, const struct snapshot *one);
 
 /* --- promises-held.c --- */
 

@@ -9,7 +9,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parent.parent / "live"))
 
 import livetest  # noqa: E402  (found through the line above)
-from snaptest import Skip, test  # noqa: E402
+from snaptest import SNAP, Skip, test  # noqa: E402
 
 LARGE = [f"large{i}" for i in range(6)]
 
@@ -65,6 +65,34 @@ class Unasked:
 def captures(w):
     out = w.ok("--json", "events").out.decode()
     return out.count('"kind":"captured"')
+
+
+def start(w, *words):
+    return subprocess.Popen([SNAP, "-q", *words], cwd=w.project, env=w.env, stdout=subprocess.PIPE,
+                            stderr=subprocess.PIPE)
+
+
+def wait_for(what, seconds=30):
+    until = time.monotonic() + seconds
+    while not what():
+        assert time.monotonic() < until, "it never happened"
+        time.sleep(0.02)
+
+
+def bytes_read(w):
+    pid, = w.daemons()
+    return int(Path(f"/proc/{pid}/io").read_text().split()[1])
+
+
+def try_open(fifo, seconds):
+    """For writing; None: nobody reads it."""
+    until = time.monotonic() + seconds
+    while time.monotonic() < until:
+        try:
+            return os.open(fifo, os.O_WRONLY | os.O_NONBLOCK)
+        except OSError:
+            time.sleep(0.02)
+    return None
 
 
 @test
@@ -265,12 +293,63 @@ def the_second_run_uses_the_capture_of_the_first(w):
 
 
 @test
+def a_clone_made_while_a_capture_ends_reads_nothing_again(w):
+    fifo = w.top / "settled"
+    os.mkfifo(fifo)
+    w.env["SNAPCOW_SETTLED_PAUSE"] = str(fifo)
+    u = Unasked(w)
+    first = u.clone("a")
+    u.gate.unlink()
+    gate = os.open(fifo, os.O_WRONLY)  # opens when all is settled
+    before = bytes_read(w)
+    asked = start(w, "clone", "-n", "b")
+    time.sleep(0.5)
+    os.close(gate)
+    out, err = asked.communicate(timeout=60)
+    assert asked.returncode == 0, err
+    assert bytes_read(w) - before < 4 << 20, bytes_read(w) - before
+    got = w.ok("--json", "status", "b").json("snap.status/1")
+    assert got["complete"] and got["base"] == first["base"], (got, first)
+    u.same(out.decode().strip())
+
+
+@test
+def a_capture_ends_though_others_make_clones_all_the_time(w):
+    """It waits for those that were at it, and for nobody who came later."""
+    fifo = w.top / "stay"
+    w.env["SNAPCOW_STAY_PAUSE"] = str(fifo)
+    u = Unasked(w)
+    u.clone("z")
+    os.mkfifo(fifo)
+    started = [start(w, "clone", "-n", "a", "--from", "z")]
+    gates = [os.open(fifo, os.O_WRONLY)]  # opens when it is there
+    try:
+        fifo.unlink()
+        u.gate.unlink()
+        wait_for(lambda: "(capturing 99 %)" in w.ok("list").out.decode())
+        time.sleep(1)
+        assert captures(w) == 0
+        os.mkfifo(fifo)
+        started.append(start(w, "clone", "-n", "b", "--from", "z"))
+        gates.append(try_open(fifo, 1))
+        os.close(gates.pop(0))
+        wait_for(lambda: captures(w) == 1)
+    finally:
+        gate = gates[0] if gates and gates[0] is not None else os.open(fifo, os.O_WRONLY)
+        fifo.unlink()
+        os.close(gate)
+        for one in started:
+            out, err = one.communicate(timeout=60)
+            assert one.returncode == 0, err
+            u.same(out.decode().strip())
+    assert w.ok("--json", "status", "b").json("snap.status/1")["complete"]
+
+
+@test
 def several_at_once_are_all_right(w):
     u = Unasked(w)
     u.gate.unlink()
-    ps = [subprocess.Popen([os.environ["SNAP_UNDER_TEST"], "-q", "run", "--", "sh", "-c", "cat d/* | wc -c"],
-                           cwd=w.project, env=w.env, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-          for _ in range(6)]
+    ps = [start(w, "run", "--", "sh", "-c", "cat d/* | wc -c") for _ in range(6)]
     for p in ps:
         out, err = p.communicate(timeout=240)
         assert p.returncode == 0 and int(out) == 12 << 20, (p.returncode, out, err)
