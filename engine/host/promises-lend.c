@@ -1,9 +1,15 @@
 /*
  * What the walk of a capture has seen is lent to later walks of the project.  The snapshots that come of that name its
- * promises as well: its heirs.
+ * promises as well: its heirs.  Nothing records them, so after a restart the project's snapshots of that time are
+ * taken for heirs, until they were found to name no promise of it.
  */
+#include <errno.h>
+
 #include "base/lock.h"
+#include "base/log.h"
 #include "base/vec.h"
+#include "cowfs/store/root.h"
+#include "cowfs/store/tree-walk.h"
 #include "engine/host/host-i.h"
 #include "engine/host/promising-i.h"
 
@@ -66,6 +72,72 @@ void promises_return(struct promises *p, const struct signatures *lent,
 
 bool promising_may_inherit(const struct lazy *record, const struct snapshot *one)
 {
-	return !one->clone && !record->remote && !record->passing &&
-	       one->created >= record->created && catalog_id_same(&one->project, &record->project);
+	if (one->clone || record->remote || record->passing || one->created < record->created)
+		return false;
+	if (record->ended && (uint64_t)one->created > record->ended)
+		return false;
+	return catalog_id_same(&one->project, &record->project);
+}
+
+static int note_heir(const struct snapshot *one, void *ctx, struct err *err)
+{
+	struct promising *c = ctx;
+
+	if (!promising_may_inherit(&c->record, one) ||
+	    catalog_id_same(&one->id, &c->record.snapshot))
+		return 0;
+	if (!VEC_ROOM(c->heirs, c->n_heirs, c->cap_heirs))
+		return err_nomem(err);
+	c->heirs[c->n_heirs++] = one->id;
+	return 0;
+}
+
+void promising_find_heirs(struct promising *c)
+{
+	struct err err = { 0 };
+
+	if (snapshot_each(c->all->host->store, note_heir, c, &err) < 0)
+		log_warn("who shares a lazy capture is not known: %s, continuing", err.msg);
+}
+
+#define FOUND (-ECANCELED) /* ends a walk */
+
+static int look_at(const struct tree_entry *e, const char *path, unsigned depth, void *ctx,
+		   struct err *err)
+{
+	const struct object_ref key = { .id = e->id, .kind = OBJECT_CHUNK };
+	const struct promising *c = ctx;
+
+	return e->form == TREE_LAZY && map_get(&c->by_id, &key) ? FOUND : 0;
+}
+
+/* Of one that cannot be read, it may. */
+static bool names_promise(struct promising *c, const struct catalog_id *snapshot)
+{
+	CLEANUP(snapshot_done) struct snapshot s = { 0 };
+	struct store *store = c->all->host->store;
+	struct err ignored = { 0 };
+	struct root root;
+	int r = snapshot_get(store, snapshot, &s, &ignored);
+
+	if (r == -ENOENT)
+		return false;
+	r = r < 0 ? r : root_get(store, &s.root, &root, &ignored);
+	r = r < 0 ? r : tree_walk(store, &root.top.id, "", look_at, c, &ignored);
+	if (r >= 0 && !object_id_is_zero(&root.links))
+		r = tree_walk(store, &root.links, "", look_at, c, &ignored);
+	return r < 0;
+}
+
+/* By its thread, or before others know of it: nobody adds heirs to one that was begun by another cowfsd. */
+void promising_sift_heirs(struct promising *c)
+{
+	for (size_t i = c->n_heirs; i-- > 0;) {
+		if (names_promise(c, &c->heirs[i]))
+			continue;
+		pthread_mutex_lock(&c->all->lock);
+		c->heirs[i] = c->heirs[--c->n_heirs];
+		pthread_mutex_unlock(&c->all->lock);
+	}
+	c->sifted = true;
 }

@@ -301,6 +301,8 @@ static int go_on(struct promising *c, struct err *err)
 	int r;
 
 	promises_drop_unpromised(p);
+	if (!c->sifted)
+		promising_sift_heirs(c);
 	pthread_mutex_lock(&p->lock);
 	give_way(c);
 	done = c->done == c->n;

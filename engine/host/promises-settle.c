@@ -42,6 +42,7 @@ struct settling {
 	size_t n_snapshots, cap_snapshots;
 	struct settled_clone *clones; /* owned */
 	size_t n, cap;
+	int64_t newest;        /* of the snapshots, when it was taken */
 	struct object_id root; /* what the capture's snapshot became; zero: it is gone */
 	/* What was settled stays until all is: one clone may share what only another one reaches. */
 	struct object_id *pins; /* owned */
@@ -110,6 +111,7 @@ static int note_snapshot(const struct snapshot *one, void *ctx, struct err *err)
 	if (!VEC_ROOM(s->snapshots, s->n_snapshots, s->cap_snapshots))
 		return err_nomem(err);
 	s->snapshots[s->n_snapshots++] = one->id;
+	s->newest = one->created > s->newest ? one->created : s->newest;
 	return 0;
 }
 
@@ -225,12 +227,14 @@ static int renew_snapshot(const struct snapshot *one, void *ctx, struct err *err
 
 static int end_record(struct settling *s, struct batch *b, struct err *err)
 {
+	const int64_t now = engine_now();
 	struct lazy next = s->p->record;
 	int r;
 
 	if (s->p->lost == 0)
 		return lazy_delete(b, &s->p->record.id, err);
-	next.ended = 1;
+	/* Whatever the clock says, its heirs are no younger (promises-lend.c). */
+	next.ended = (uint64_t)(now > s->newest ? now : s->newest);
 	r = promising_put_lost(s->p, b, &next.root, err);
 	return r < 0 ? r : lazy_put(b, &next, REF_REPLACE, err);
 }

@@ -160,6 +160,7 @@ static int start(struct promises *p, const struct lazy *record, struct signature
 	c->record = *record;
 	c->signatures = signatures;
 	c->recovered = recovered;
+	c->sifted = !recovered;
 	c->held = held;
 	c->top = -1;
 	c->group_max = promising_group_max();
@@ -169,6 +170,10 @@ static int start(struct promises *p, const struct lazy *record, struct signature
 	c->ended = record->ended != 0;
 	if (c->ended)
 		index_lost(c);
+	if (recovered)
+		promising_find_heirs(c);
+	if (c->ended)
+		promising_sift_heirs(c);
 	pthread_mutex_lock(&p->lock);
 	c->after = p->first;
 	p->first = c;
@@ -200,6 +205,13 @@ static int needs(const struct clone *c, void *ctx, struct err *err)
 	       catalog_id_same(&c->start, &u->one->snapshot);
 }
 
+static int inherits(const struct snapshot *s, void *ctx, struct err *err)
+{
+	const struct unneeded *u = ctx;
+
+	return promising_may_inherit(u->one, s);
+}
+
 static int recover_one(const struct lazy *l, void *ctx, struct err *err)
 {
 	CLEANUP(snapshot_done) struct snapshot s = { 0 };
@@ -211,7 +223,10 @@ static int recover_one(const struct lazy *l, void *ctx, struct err *err)
 	u->one = l;
 	r = snapshot_get(u->p->host->store, &l->snapshot, &s, err);
 	if (r == -ENOENT)
-		r = clone_each(u->p->host->store, needs, u, err) == 0 ? -ENOENT : 0;
+		r = clone_each(u->p->host->store, needs, u, err) == 0 &&
+			    snapshot_each(u->p->host->store, inherits, u, err) == 0
+			? -ENOENT
+			: 0;
 	if (r != -ENOENT)
 		return r < 0 ? r : start(u->p, l, NULL, true, false, err);
 	if (!VEC_ROOM(u->list, u->n, u->cap))

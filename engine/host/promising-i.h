@@ -48,6 +48,7 @@ struct promising {
 	size_t n;
 	bool sorted;        /* `list` is; of its thread alone */
 	bool recovered;     /* a cowfsd before this one began it */
+	bool sifted;        /* its heirs are; of its thread alone */
 	size_t group_max;   /* files in one commit */
 	unsigned n_readers; /* threads that read at the same time */
 	struct signatures
@@ -174,6 +175,8 @@ const struct promising *promises_find_closing(const struct promises *p,
 					      const struct catalog_id *project);
 /* May this snapshot name its promises because what its walk has seen was lent? */
 bool promising_may_inherit(const struct lazy *record, const struct snapshot *one);
+void promising_find_heirs(struct promising *c); /* after a restart: all that may be */
+void promising_sift_heirs(struct promising *c); /* those that are; once it is indexed */
 
 /* --- promises-held.c --- */
 

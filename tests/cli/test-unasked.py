@@ -293,6 +293,40 @@ def the_second_run_uses_the_capture_of_the_first(w):
 
 
 @test
+def a_clone_that_shares_a_capture_is_known_after_a_death(w):
+    u = Unasked(w)
+    first = u.clone("a")["base"]
+    (u.project / "d" / LARGE[5]).write_bytes(b"another")
+    assert not u.clone("b")["complete"]
+    w.kill_daemon()
+    (u.project / "d" / LARGE[0]).write_bytes(b"nobody held it")
+
+    def status(name):
+        return w.ok("--json", "status", name).json("snap.status/1", "complete", "lost")
+
+    for name in ("a", "b"):
+        got = status(name)
+        assert not got["complete"] and got["captured"] < 100, got
+    w.snap("stop").fails(11, "the clones 'a', 'b'")
+    # One that was read whole beside the capture shares nothing.
+    assert u.clone("e")["complete"]
+    w.kill_daemon()
+    assert not status("b")["complete"]
+    wait_for(lambda: status("e")["complete"])
+    u.finish()
+    # What it lost stays named, also by the next daemon.
+    for again in (False, True):
+        if again:
+            w.stop()
+        got = {name: status(name)["lost"] for name in ("a", "b", "e")}
+        assert got == {"a": 1, "b": 1, "e": 0}, (again, got)
+    w.ok("rm", "a")
+    w.ok("rm", "--force", first)
+    w.stop()
+    assert status("b")["lost"] == 1
+
+
+@test
 def a_clone_made_while_a_capture_ends_reads_nothing_again(w):
     fifo = w.top / "settled"
     os.mkfifo(fifo)
