@@ -12,8 +12,6 @@
 #include "engine/host/promising-i.h"
 #include "snapshot/capture/lease.h"
 
-#define PATIENCE_MS 20000 /* of a writer, while its file cannot be stored */
-
 /* A capture that is still at its walk has no promises yet. */
 static bool is_beginning(struct promises *p)
 {
@@ -44,6 +42,9 @@ static int keep_now(void *ctx, const struct object_id *promise, uint64_t waited_
 
 	if (held >= 0 && promises_stash(p, promise, held) == 0)
 		return 0;
+	/* Whether it is promised is not known yet, and whoever writes to it now would change it. */
+	if (waited_ms < PROMISES_PATIENCE_MS && promises_may_turn_up(p, promise))
+		return -EAGAIN;
 	r = promises_keep(promise, &unused, p, &err);
 	if (r == -ECANCELED)
 		return -ESTALE; /* nobody needs it any more */
@@ -52,7 +53,7 @@ static int keep_now(void *ctx, const struct object_id *promise, uint64_t waited_
 	/* Where one has waited for room in vain, the next need not, until a file finds some. */
 	if (r == 0)
 		p->full = false;
-	if (may_pass(r) && !p->full && waited_ms < PATIENCE_MS)
+	if (may_pass(r) && !p->full && waited_ms < PROMISES_PATIENCE_MS)
 		return -EAGAIN;
 	if (r == -ENOSPC || r == -EDQUOT)
 		p->full = true;

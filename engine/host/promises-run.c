@@ -341,7 +341,7 @@ static int step(struct promising *c, struct err *err)
 	else if (r > 0)
 		promising_tell_end(c);
 	pthread_mutex_lock(&p->lock);
-	if (c->indexed || r < 0)
+	if (c->indexed || r < 0 || unneeded)
 		return r;
 	taken = promising_take_over(c, err);
 	c->indexed = taken >= 0;

@@ -14,6 +14,8 @@
 #include "snapshot/capture/keep.h"
 #include "snapshot/capture/signatures.h"
 
+#define PROMISES_PATIENCE_MS 20000 /* of whoever needs a file, with what may pass */
+
 enum promise_state {
 	PROMISE_OPEN,
 	PROMISE_BUSY, /* a thread is at it */
@@ -203,12 +205,14 @@ void promises_hold_no_more(struct promises *p,
 
 /* --- promises-find.c --- */
 
-/* lock held, but while an index is being made; NULL: nobody knows such a promise */
+/* lock held, but while an index is being made; NULL: nobody knows such a promise, or could say so in time */
 struct promise *promises_find(struct promises *p, const struct object_id *id,
 			      struct promising **ret);
 /* lock held; NULL: there is none, and *ret_wait says whether one may still turn up */
 struct promise *promises_look_up(struct promises *p, const struct object_id *id,
 				 struct promising **ret, bool *ret_wait);
+/* Nobody knows it yet, and a capture that could not list what it promised tries again. */
+bool promises_may_turn_up(struct promises *p, const struct object_id *id);
 /* lock held; have it read next */
 void promising_hurry(struct promising *c, struct promise *one);
 /* lock held; one that is open and was asked for, no more in the list; or NULL */

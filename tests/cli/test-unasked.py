@@ -118,6 +118,26 @@ def a_large_project_is_cloned_before_it_is_read(w):
 
 
 @test
+def a_capture_that_cannot_list_its_copies_loses_nothing(w):
+    """Until it can, nobody knows what is promised: those who write and read wait."""
+    u = Unasked(w)
+    w.store.mkdir(mode=0o700)
+    (w.store / "stash").write_text("no directory\n")
+    path = Path(u.clone("a")["path"])
+    name = Path("d") / LARGE[0]
+    at_work = [subprocess.Popen(["sh", "-c", 'printf x >> "$1"', "sh", u.project / name]),
+               subprocess.Popen(["cmp", u.copy / name, path / name])]
+    time.sleep(1)
+    early = [one.poll() for one in at_work]
+    (w.store / "stash").unlink()
+    assert early == [None, None], early
+    assert [one.wait(30) for one in at_work] == [0, 0]
+    u.same(path)
+    u.finish()
+    assert w.ok("--json", "status", "a").json("snap.status/1")["lost"] == 0
+
+
+@test
 def a_small_one_is_read_first(w):
     u = Unasked(w, eager="64M")
     out = w.ok("clone", "-n", "a")
