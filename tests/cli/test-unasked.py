@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -105,8 +106,7 @@ def a_large_project_is_cloned_before_it_is_read(w):
     assert not got["complete"] and got["captured"] == 0 and got["lost"] == 0, got
     path = Path(got["path"])
     assert "(capturing 0 %)" in w.ok("list").out.decode()
-    u.same(path)
-    # A writer of the project waits until its file is stored, or copied.
+    # A writer of the project waits until its file is stored, or copied; nobody has read it in the clone.
     with open(u.project / "d" / LARGE[0], "r+b") as f:
         f.write(b"changed")
     (u.project / "d" / LARGE[1]).unlink()
@@ -408,11 +408,12 @@ def several_at_once_are_all_right(w):
         out, err = p.communicate(timeout=240)
         assert p.returncode == 0 and int(out) == 12 << 20, (p.returncode, out, err)
     w.ok("gc")
+    assert captures(w) == 1
     w.ok("check")
 
 
 @test
-def an_experiment_and_a_clone_of_a_clone_go_the_same_way(w):
+def a_clone_of_a_clone_goes_the_same_way(w):
     u = Unasked(w)
     a = u.clone("a")
     (Path(a["path"]) / "d" / "more").write_text("more\n")
@@ -437,6 +438,12 @@ def cowfsd_does_not_end_while_files_are_to_be_read(w):
     w.ok("stop")
 
 
+def touch(path, ended):
+    """It is always young."""
+    while not ended.wait(0.002):
+        os.utime(path)
+
+
 @test
 def a_walk_that_is_repeated_is_one_walk(w):
     """Two files with one inode number have all walked over twice, and what is too young read again."""
@@ -451,10 +458,17 @@ def a_walk_that_is_repeated_is_one_walk(w):
         for one in mounts:
             (one / "file").write_text("here\n")
         assert len({(one / "file").stat().st_ino for one in mounts}) == 1
-        with open(u.project / "young", "w", encoding="ascii") as f:
-            f.write("young\n")
-            f.flush()
+        (w.top / "other").mkdir()
+        w.ok("snapshot", cwd=w.top / "other")  # starts the daemon, so that the walk begins at once
+        (u.project / "young").write_text("young\n")
+        ended = threading.Event()
+        toucher = threading.Thread(target=touch, args=(u.project / "young", ended))
+        toucher.start()
+        try:
             got = u.clone("a")
+        finally:
+            ended.set()
+            toucher.join()
         assert not got["complete"], got
         for name in LARGE:
             assert (Path(got["path"]) / "d" / name).read_bytes() == (u.copy / "d" / name).read_bytes()
@@ -476,8 +490,10 @@ def a_part_is_lazy_too(w):
 
 @test
 def what_the_rules_leave_out_does_not_count(w):
-    u = Unasked(w)
+    u = Unasked(w, eager="4M")
     (u.project / ".snapignore").write_text("/d\n")
+    # Large enough for the walk to wait until it is known how much there is.
+    (u.project / "kept").write_bytes(os.urandom(2 << 20))
     age(u.project)
     assert u.clone("a")["complete"]
 
