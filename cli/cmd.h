@@ -79,7 +79,7 @@ struct invocation {
 	char *hints[CMD_HINTS_MAX]; /* owned */
 	size_t n_hints;
 	/* What a failure tells people between its sentence and the hints; NULL: nothing. */
-	void (*tell_more)(const struct invocation *inv, const void *ctx);
+	void (*print_more)(const struct invocation *inv, const void *ctx);
 	const void *more;
 };
 

@@ -305,8 +305,8 @@ static void print_json(struct invocation *inv, const struct kind *kind, const ch
 static void print_human(const struct invocation *inv, const char *sentence)
 {
 	log_error("%s", sentence);
-	if (inv->tell_more && !inv->quiet)
-		inv->tell_more(inv, inv->more);
+	if (inv->print_more && !inv->quiet)
+		inv->print_more(inv, inv->more);
 	for (size_t i = 0; i < inv->n_hints && !inv->quiet; i++)
 		fprintf(stderr, "hint: %s\n", inv->hints[i]);
 }

@@ -52,7 +52,7 @@ static int try_file(const char *dir, struct stat *ret, uint64_t *ret_us)
 	return r;
 }
 
-static void tell_space(const struct probe *p, const char *dir)
+static void report_space(const struct probe *p, const char *dir)
 {
 	char text[SIZE_TEXT_MAX];
 	struct statvfs fs;
@@ -66,7 +66,7 @@ static void tell_space(const struct probe *p, const char *dir)
 		   size_format(room, text));
 }
 
-static void tell_write(const struct probe *p, const char *dir)
+static void report_write(const struct probe *p, const char *dir)
 {
 	const time_t before = time(NULL);
 	struct stat st;
@@ -120,7 +120,7 @@ int dir_probe(struct depot *d, depot_tell_fn tell, void *ctx)
 	else
 		probe_tell(&p, DEPOT_WELL, "reach", "",
 			   "'%s' is not there yet: the first push makes it", dir->path);
-	tell_space(&p, there);
-	tell_write(&p, there);
+	report_space(&p, there);
+	report_write(&p, there);
 	return 0;
 }

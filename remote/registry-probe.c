@@ -24,7 +24,8 @@ static bool is_https(const struct registry *g)
 }
 
 /* Nobody there, or something that is no registry. */
-static int tell_lost(const struct registry *g, const struct probe *p, int r, const struct err *why)
+static int report_lost(const struct registry *g, const struct probe *p, int r,
+		       const struct err *why)
 {
 	char fix[300];
 
@@ -62,7 +63,7 @@ static int try_reach(struct registry *g, const struct probe *p)
 		return -ENOMEM;
 	r = http_send(g->http, &q, &a, &why);
 	if (r < 0)
-		return tell_lost(g, p, r, &why);
+		return report_lost(g, p, r, &why);
 	if (a.status >= 500 || (a.status != 200 && a.status != 401 && a.status != 403)) {
 		probe_tell(p, DEPOT_ILL, "reach",
 			   "see its log, and whether a registry has that address",
@@ -89,7 +90,7 @@ static int no_tag(const char *tag, void *ctx)
 }
 
 /* Which of the user's credentials it took, if any. */
-static void tell_login(const struct registry *g, const struct probe *p)
+static void report_login(const struct registry *g, const struct probe *p)
 {
 	const struct auth_place place = {
 		.base = g->origin,
@@ -118,7 +119,7 @@ static int try_login(struct registry *g, const struct probe *p)
 	int r = registry_list_tags(&g->depot, no_tag, NULL, &why);
 
 	if (r >= 0) {
-		tell_login(g, p);
+		report_login(g, p);
 		return 0;
 	}
 	snprintf(fix, sizeof(fix), r == -EACCES ? "docker login %.120s" : "see the log of %.120s",

@@ -20,7 +20,8 @@
 #define ONLY_IF_NEW "If-None-Match: *"
 
 /* Nobody there, or no TLS that proves anything. */
-static int tell_lost(const struct s3_depot *s, const struct probe *p, int r, const struct err *why)
+static int report_lost(const struct s3_depot *s, const struct probe *p, int r,
+		       const struct err *why)
 {
 	char fix[300];
 	const bool tls = r == -EPROTO && url_is_https(s->base);
@@ -33,8 +34,8 @@ static int tell_lost(const struct s3_depot *s, const struct probe *p, int r, con
 	return r;
 }
 
-static void tell_reached(const struct s3_depot *s, const struct probe *p,
-			 const struct http_answer *a, uint64_t us, time_t before)
+static void report_reached(const struct s3_depot *s, const struct probe *p,
+			   const struct http_answer *a, uint64_t us, time_t before)
 {
 	struct tm tm = { 0 };
 
@@ -51,7 +52,7 @@ static void tell_reached(const struct s3_depot *s, const struct probe *p,
 		probe_clock(p, timegm(&tm), before - 1, time(NULL) + 1);
 }
 
-static int tell_login(struct s3_depot *s, const struct probe *p, const struct http_answer *a)
+static int report_login(struct s3_depot *s, const struct probe *p, const struct http_answer *a)
 {
 	struct err why = { 0 };
 	int r;
@@ -90,9 +91,9 @@ static int try_reach(struct s3_depot *s, const struct probe *p)
 		return -ENOMEM;
 	r = s3_send(s, &q, NULL, NULL, &a, &why);
 	if (r < 0)
-		return tell_lost(s, p, r, &why);
-	tell_reached(s, p, &a, clock_us() - start, before);
-	return tell_login(s, p, &a);
+		return report_lost(s, p, r, &why);
+	report_reached(s, p, &a, clock_us() - start, before);
+	return report_login(s, p, &a);
 }
 
 /* PUT of a byte on the condition that there is none: the status, or a negative errno. */

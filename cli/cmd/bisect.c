@@ -127,7 +127,7 @@ static void print_state(const struct invocation *inv, FILE *out,
 	fputc('\n', out);
 }
 
-static void tell_line(size_t states, bool git, void *ctx)
+static void print_line(size_t states, bool git, void *ctx)
 {
 	const struct invocation *inv = ctx;
 	FILE *out = stderr;
@@ -139,7 +139,7 @@ static void tell_line(size_t states, bool git, void *ctx)
 		git ? "commits" : "snapshots", args->jobs);
 }
 
-static void tell_tried(const struct engine_bisect_state *s, void *ctx)
+static void print_tried(const struct engine_bisect_state *s, void *ctx)
 {
 	const struct invocation *inv = ctx;
 	FILE *out = stderr;
@@ -245,8 +245,8 @@ static int search(struct invocation *inv, int stop_fd, struct engine_bisect *ret
 		.log = args->log,
 		.run = &run,
 		.stop_fd = stop_fd,
-		.begins = tell_line,
-		.tried = tell_tried,
+		.begins = print_line,
+		.tried = print_tried,
 		.ctx = inv,
 	};
 

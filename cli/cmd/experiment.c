@@ -115,8 +115,8 @@ static void print_failures(const struct invocation *inv, const struct engine_exp
 }
 
 /* It goes on without us. */
-static int tell_started(struct invocation *inv, const char *act, const struct outcome *o,
-			struct err *err)
+static int print_started(struct invocation *inv, const char *act, const struct outcome *o,
+			 struct err *err)
 {
 	AUTO_FREE char *line = NULL;
 
@@ -195,8 +195,8 @@ static int write_page(const struct invocation *inv, const struct engine_experime
 	return r;
 }
 
-static int tell_with_page(struct invocation *inv, const char *act, const struct outcome *o,
-			  struct err *err)
+static int print_with_page(struct invocation *inv, const char *act, const struct outcome *o,
+			   struct err *err)
 {
 	const int page = write_page(inv, &o->x);
 	const int r = tell(inv, act, o, err);
@@ -226,8 +226,8 @@ static int finish(struct invocation *inv, const char *act, struct experiments_vi
 	if (r < 0)
 		return r;
 	if (o->x.alive && o->x.state != ENGINE_EXPERIMENT_ENDED)
-		return tell_started(inv, act, o, err);
-	return tell_with_page(inv, act, o, err);
+		return print_started(inv, act, o, err);
+	return print_with_page(inv, act, o, err);
 }
 
 static int start(struct invocation *inv, const char *file, struct err *err)
@@ -333,8 +333,8 @@ static int show(struct invocation *inv, struct err *err)
 }
 
 /* Nobody works on it, and it is not over. */
-static int tell_interrupted(struct invocation *inv, const char *act, const struct outcome *o,
-			    struct err *err)
+static int print_interrupted(struct invocation *inv, const char *act, const struct outcome *o,
+			     struct err *err)
 {
 	AUTO_FREE char *line = NULL;
 	int r = 0;
@@ -366,8 +366,8 @@ static int wait_for(struct invocation *inv, struct err *err)
 		return r;
 	if (r == 0)
 		return o.x.state == ENGINE_EXPERIMENT_ENDED
-			   ? tell_with_page(inv, "wait", &o, err)
-			   : tell_interrupted(inv, "wait", &o, err);
+			   ? print_with_page(inv, "wait", &o, err)
+			   : print_interrupted(inv, "wait", &o, err);
 	r = inv->json ? print_json(inv, "wait", &o, NULL, err) : 0;
 	if (!inv->json && !inv->quiet)
 		fprintf(stderr, "time is up, experiment %s goes on\n", inv->words[1]);

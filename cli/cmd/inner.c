@@ -71,7 +71,7 @@ struct following {
 	FILE *out;
 };
 
-static int tell_change(const struct engine_event *e, void *ctx, struct err *err)
+static int print_change(const struct engine_event *e, void *ctx, struct err *err)
 {
 	struct following *f = ctx;
 	CLEANUP(json_done) struct json_doc doc = { 0 };
@@ -101,7 +101,7 @@ void inner_follow(const struct inner *in, uint64_t since, int stop_fd, FILE *out
 		struct err err = { 0 };
 
 		if (engine_open(&where, &e, &err) >= 0)
-			IGNORE_RESULT(engine_events(e, &options, NULL, tell_change, &f, &err),
+			IGNORE_RESULT(engine_events(e, &options, NULL, print_change, &f, &err),
 				      "it is tried again");
 	} while (!ferror(out) && poll(&stop, 1, RETRY_MS) == 0);
 }

@@ -69,7 +69,7 @@ static int check_state(const char *text, bool is_clone, void *ctx, struct err *e
 }
 
 /* In a child: SQLite's locks do not survive a fork, so a process that forks must not open a store. */
-NORETURN static void tell_project(const struct server *s, int fd)
+NORETURN static void send_project(const struct server *s, int fd)
 {
 	char id[ENGINE_ID_SIZE];
 	AUTO_FREE char *path = engine_project_here(s->inner.engine, id), *both = NULL;
@@ -91,7 +91,7 @@ static void find_project(struct server *s)
 		return;
 	pid = fork();
 	if (pid == 0)
-		tell_project(s, fds[1]);
+		send_project(s, fds[1]);
 	close(fds[1]);
 	n = pid > 0 ? fdio_read(fds[0], said, sizeof(said)) : 0;
 	close(fds[0]);
@@ -136,7 +136,7 @@ struct ready {
 	const char *token; /* to print; NULL: it stands in a file */
 };
 
-static void tell_ready(const char *url, void *ctx)
+static void print_ready(const char *url, void *ctx)
 {
 	const struct ready *r = ctx;
 
@@ -153,8 +153,8 @@ static int serve_http(const struct mcp_options *options, const struct mcp_args *
 	struct ready ready = { .program = options->program };
 	char token[TOKEN_SIZE];
 	const struct mcp_http how = {
-		MCP_HTTP_DEFAULTS,           .listen = args->http,   .token = token,
-		.remote = args->http_remote, .on_ready = tell_ready, .ctx = &ready,
+		MCP_HTTP_DEFAULTS,           .listen = args->http,    .token = token,
+		.remote = args->http_remote, .on_ready = print_ready, .ctx = &ready,
 	};
 	int r = args->token_file ? token_from_file(args->token_file, token, err)
 				 : token_make(token, err);

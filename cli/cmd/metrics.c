@@ -316,7 +316,7 @@ static int serve_numbers(FILE *out, void *ctx)
 	return inner_print(&s->inner, n, line, out);
 }
 
-static void tell_ready(const char *url, void *ctx)
+static void print_ready(const char *url, void *ctx)
 {
 	const struct server *s = ctx;
 	const struct invocation *inv = s->inner.inv;
@@ -334,7 +334,7 @@ static int serve(struct invocation *inv, const struct metrics_args *args, struct
 		.listen = args->listen,
 		.read_only = true,
 		.only_metrics = true,
-		.on_ready = tell_ready,
+		.on_ready = print_ready,
 		.print_metrics = serve_numbers,
 		.ctx = &server,
 	};

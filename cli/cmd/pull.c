@@ -50,7 +50,7 @@ static void set_all(struct json j, const void *ctx)
 	promotions_set_paths(j, "held", p->rolled.held, p->rolled.n_held, "rule");
 }
 
-static int tell_changed(struct invocation *inv, const struct pulled *p)
+static int print_changed(struct invocation *inv, const struct pulled *p)
 {
 	struct err err = { 0 };
 
@@ -63,7 +63,7 @@ static int tell_changed(struct invocation *inv, const struct pulled *p)
 	return fail_with(inv, CMD_CONFLICT, &err, set_all, p);
 }
 
-static int tell_conflict(struct invocation *inv, const struct pulled *p)
+static int print_conflict(struct invocation *inv, const struct pulled *p)
 {
 	const struct engine_rolled_path *first = &p->rolled.conflicts[0];
 	struct err err = { 0 };
@@ -80,7 +80,7 @@ static void list_held(const struct invocation *inv, const void *ctx)
 	held_print(inv, stderr, p->rolled.held, p->rolled.n_held);
 }
 
-static int tell_held(struct invocation *inv, const struct pulled *p)
+static int print_held(struct invocation *inv, const struct pulled *p)
 {
 	struct err err = { 0 };
 	int code;
@@ -88,12 +88,12 @@ static int tell_held(struct invocation *inv, const struct pulled *p)
 	held_say("the project stays as it is: what came is a stranger's, and", p->rolled.held,
 		 p->rolled.n_held, &err);
 	if (p->rolled.n_held > 1)
-		inv->tell_more = list_held;
+		inv->print_more = list_held;
 	inv->more = p;
 	cmd_hint_again(inv,
 		       &(struct hint_again){ .option = "allow", .value = p->rolled.held[0].path });
 	code = fail_with(inv, CMD_REFUSED, &err, set_all, p);
-	inv->tell_more = NULL;
+	inv->print_more = NULL;
 	return code;
 }
 
@@ -151,11 +151,11 @@ static int pull_run(struct invocation *inv, struct err *err)
 	if (r < 0)
 		return r;
 	if ((changed && !args->replace) || p.rolled.edited)
-		return tell_changed(inv, &p);
+		return print_changed(inv, &p);
 	if (p.rolled.n_conflicts > 0)
-		return tell_conflict(inv, &p);
+		return print_conflict(inv, &p);
 	if (p.rolled.n_held > 0)
-		return tell_held(inv, &p);
+		return print_held(inv, &p);
 	engine_fetch_applied(inv->engine, &p.fetched);
 	if (inv->json)
 		return print_json(inv, &p, err);

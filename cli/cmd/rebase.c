@@ -91,14 +91,14 @@ static void list_conflicts(const struct invocation *inv, const void *ctx)
 	conflicts_print(inv, stderr, r->clone, r->conflicts, r->n_conflicts);
 }
 
-static int tell_conflicts(struct invocation *inv, const struct engine_rebased *r)
+static int print_conflicts(struct invocation *inv, const struct engine_rebased *r)
 {
 	struct err err = { 0 };
 	size_t n;
 	const struct engine_conflict *c = conflicts_first_open(r->conflicts, r->n_conflicts, &n);
 
 	conflicts_say_open("rebased", r->conflicts, r->n_conflicts, &err);
-	inv->tell_more = list_conflicts;
+	inv->print_more = list_conflicts;
 	inv->more = r;
 	cmd_hint_again(inv, &(struct hint_again){ .option = "conflict", .value = "markers" });
 	cmd_hint_words(inv, "resolve", (const char *[]){ r->clone, NULL });
@@ -133,7 +133,7 @@ static int rebase_run(struct invocation *inv, struct err *err)
 	if (r < 0)
 		return r;
 	if (rebased.conflicted && !rebased.dry_run)
-		return tell_conflicts(inv, &rebased);
+		return print_conflicts(inv, &rebased);
 	if (inv->json) {
 		set_all(out_json_begin(inv, &doc), &rebased);
 		r = json_print(&doc, inv->out, err);

@@ -140,7 +140,7 @@ static void fill_conflicts(struct json data, const void *ctx)
 	out_json_id(data, "saved", r->saved);
 }
 
-static int tell_conflicts(struct invocation *inv, const struct engine_rolled *r)
+static int print_conflicts(struct invocation *inv, const struct engine_rolled *r)
 {
 	const struct engine_rolled_path *first = &r->conflicts[0];
 	struct err err = { 0 };
@@ -169,19 +169,19 @@ static void list_held(const struct invocation *inv, const void *ctx)
 	held_print(inv, stderr, r->held, r->n_held);
 }
 
-static int tell_held(struct invocation *inv, const struct engine_rolled *r)
+static int print_held(struct invocation *inv, const struct engine_rolled *r)
 {
 	struct err err = { 0 };
 	int code;
 
 	held_say("nothing is rolled back: that state is a clone's, and", r->held, r->n_held, &err);
 	if (r->n_held > 1)
-		inv->tell_more = list_held;
+		inv->print_more = list_held;
 	inv->more = r;
 	cmd_hint_again(inv, &(struct hint_again){ .option = "allow", .value = r->held[0].path });
 	cmd_hint(inv, "promote --rules");
 	code = fail_with(inv, CMD_REFUSED, &err, fill_held, r);
-	inv->tell_more = NULL;
+	inv->print_more = NULL;
 	return code;
 }
 
@@ -275,9 +275,9 @@ static int rollback_run(struct invocation *inv, struct err *err)
 	if (r < 0)
 		return r;
 	if (rolled.n_conflicts > 0)
-		return tell_conflicts(inv, &rolled);
+		return print_conflicts(inv, &rolled);
 	if (rolled.n_held > 0 && !rolled.dry_run)
-		return tell_held(inv, &rolled);
+		return print_held(inv, &rolled);
 	if (inv->json)
 		r = print_json(inv, &rolled, err);
 	else if (inv->quiet && rolled.saved[0] != '\0')

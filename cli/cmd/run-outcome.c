@@ -22,7 +22,7 @@ void run_set_json(struct json j, const struct engine_run *r)
 	runs_set_changed(j, r);
 }
 
-static void tell_missing(const struct engine_run *r)
+static void print_missing(const struct engine_run *r)
 {
 	for (size_t i = 0; i < r->missing.n; i++) {
 		if (strcmp(r->missing.list[i].wall, "memory") == 0)
@@ -76,7 +76,7 @@ static bool is_given(const struct opt_list *given, const char *here, const char 
 }
 
 /* A command that failed, and a word of it that is a file here and not inside. */
-static void tell_unseen(const struct invocation *inv, const struct engine_run *run)
+static void print_unseen(const struct invocation *inv, const struct engine_run *run)
 {
 	const struct run_args *args = inv->args;
 	AUTO_FREE char *cwd = getcwd(NULL, 0);
@@ -97,7 +97,7 @@ static void tell_unseen(const struct invocation *inv, const struct engine_run *r
 	}
 }
 
-static void tell_artifacts(const struct engine_run *r)
+static void print_artifacts(const struct engine_run *r)
 {
 	for (size_t i = 0; i < r->n_artifacts; i++) {
 		const struct engine_run_artifact *a = &r->artifacts[i];
@@ -119,7 +119,7 @@ void run_tell(const struct invocation *inv, const struct engine_run *r)
 	if (inv->quiet)
 		return;
 	if (!r->problem)
-		tell_missing(r);
+		print_missing(r);
 	if (r->state == ENGINE_RUN_CANCELLED)
 		log_warn("the run was cancelled");
 	if (strcmp(r->limit, "time") == 0)
@@ -140,8 +140,8 @@ void run_tell(const struct invocation *inv, const struct engine_run *r)
 	else if (*r->limit != '\0')
 		log_warn("the run met its limit of '%s' (--%s)", r->limit, r->limit);
 	refusals_print(r);
-	tell_artifacts(r);
-	tell_unseen(inv, r);
+	print_artifacts(r);
+	print_unseen(inv, r);
 }
 
 void run_tell_kept(const struct invocation *inv, FILE *out, const struct engine_run *r)

@@ -170,7 +170,7 @@ static void end_progress(void *ctx)
 }
 
 /* Before the first word of the run, and where no data goes. */
-static void tell_beginning(const struct engine_run *run, void *ctx)
+static void print_beginning(const struct engine_run *run, void *ctx)
 {
 	const struct invocation *inv = ctx;
 	const struct run_args *args = inv->args;
@@ -240,7 +240,7 @@ static int read_options(const struct invocation *inv, struct engine_run_options 
 		.watch = progress_watch(inv->progress),
 		.begins = end_progress,
 		.begins_ctx = inv->progress,
-		.began = tell_beginning,
+		.began = print_beginning,
 		.began_ctx = (void *)(uintptr_t)inv,
 		.ask_ms = args->ask_time != ENGINE_UNSAID ? args->ask_time
 			  : args->ask                     ? ENGINE_ASK_MS
@@ -416,15 +416,15 @@ static int print_json(const struct invocation *inv, const struct engine_run *r, 
 }
 
 /* It runs, and what can be done about that. */
-static int tell_detached(const struct invocation *inv, const struct engine_run *run,
-			 struct err *err)
+static int print_detached(const struct invocation *inv, const struct engine_run *run,
+			  struct err *err)
 {
 	static const char *const next[] = { "attach", "wait", "cancel" };
 
 	if (inv->json)
 		return print_json(inv, run, err);
 	fprintf(inv->out, "%s\n", run->id);
-	tell_beginning(run, (void *)(uintptr_t)inv);
+	print_beginning(run, (void *)(uintptr_t)inv);
 	for (size_t i = 0; !inv->quiet && i < ARRAY_LEN(next); i++) {
 		AUTO_FREE char *line = cmd_line(inv, next[i], (const char *[]){ run->id, NULL });
 
@@ -473,7 +473,7 @@ static int run_run(struct invocation *inv, struct err *err)
 	if (r < 0)
 		return r;
 	if (args->detach)
-		return tell_detached(inv, &run, err);
+		return print_detached(inv, &run, err);
 	if (inv->json)
 		r = print_json(inv, &run, err);
 	else

@@ -28,7 +28,7 @@ static const struct opt snapshot_opts[] = {
 _Static_assert(sizeof(struct snapshot_args) <= CMD_ARGS_MAX, "grow CMD_ARGS_MAX");
 
 /* In a run: of its own clone, with the run's label. */
-static int tell_inside(const struct invocation *inv, const char *id, struct err *err)
+static int print_inside(const struct invocation *inv, const char *id, struct err *err)
 {
 	CLEANUP(json_done) struct json_doc doc = { 0 };
 	struct json j;
@@ -81,7 +81,7 @@ static int snapshot_run(struct invocation *inv, struct err *err)
 		return r;
 	r = engine_inside_snapshot(id, err);
 	if (r != 0)
-		return r < 0 ? r : tell_inside(inv, id, err);
+		return r < 0 ? r : print_inside(inv, id, err);
 	r = meta_encode(args->meta.items, args->meta.n, &meta, err);
 	if (r < 0)
 		return r;

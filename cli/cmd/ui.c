@@ -138,7 +138,7 @@ static void offer_browser(struct server *s, const char *url)
 			strerror(-r));
 }
 
-static void tell_ready(const char *url, void *ctx)
+static void print_ready(const char *url, void *ctx)
 {
 	struct server *s = ctx;
 	const struct invocation *inv = s->inner.inv;
@@ -176,7 +176,7 @@ static int ui_run(struct invocation *inv, struct err *err)
 		.listen = args->listen ? args->listen : "127.0.0.1:0",
 		.socket = args->socket,
 		.read_only = args->read_only,
-		.on_ready = tell_ready,
+		.on_ready = print_ready,
 		.run_line = run_line,
 		.print_metrics = print_metrics,
 		.follow = follow,

@@ -82,7 +82,7 @@ static void set_list(struct json j, struct json from, const char *key)
 		json_set_value(j, key, from, key);
 }
 
-static int tell_job(const struct printed *p, const struct times *times, FILE *out)
+static int print_job(const struct printed *p, const struct times *times, FILE *out)
 {
 	CLEANUP(json_done) struct json_doc doc = { 0 };
 	const char *text =
@@ -112,7 +112,7 @@ static int tell_job(const struct printed *p, const struct times *times, FILE *ou
 	return json_print(&doc, out, NULL) < 0 ? 1 : 0;
 }
 
-static int tell_log(const struct mcp_options *o, char *id, const char *since, FILE *out)
+static int print_log(const struct mcp_options *o, char *id, const char *since, FILE *out)
 {
 	struct times times = { 0 };
 	CLEANUP(printed_done) struct printed p = { 0 };
@@ -127,7 +127,7 @@ static int tell_log(const struct mcp_options *o, char *id, const char *since, FI
 	if (job_failed(&p))
 		return job_pass_on(&p, out);
 	IGNORE_RESULT(is_of_project(o, id, &times), "then its times are not told");
-	return tell_job(&p, &times, out);
+	return print_job(&p, &times, out);
 }
 
 /* --- tools ------------------------------------------------------------------------------ */
@@ -145,7 +145,7 @@ static int start_job(const struct mcp_options *o, struct tool_line *line, FILE *
 	snprintf(id, sizeof(id), "%s", json_get_text(p.j, "run"));
 	job_say_id(out, id);
 	wait_for(o, id, line->wait_s);
-	return tell_log(o, id, NULL, out);
+	return print_log(o, id, NULL, out);
 }
 
 int job_run(const struct mcp_options *o, struct tool_line *line, FILE *out)
@@ -169,7 +169,7 @@ int job_run(const struct mcp_options *o, struct tool_line *line, FILE *out)
 			return job_pass_on(&p, out);
 	}
 	wait_for(o, id, line->wait_s);
-	return tell_log(o, id, line->since, out);
+	return print_log(o, id, line->since, out);
 }
 
 /* Through a process in between, which ends at once: nobody has to wait for the other. */

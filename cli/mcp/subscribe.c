@@ -150,7 +150,7 @@ static bool listens(const struct pending_call *p)
 	return !p->tool && p->modern && is_same(p->message.method, "subscriptions/listen");
 }
 
-static int tell_listener(const struct change *c, const struct pending_call *p, struct err *err)
+static int notify_listener(const struct change *c, const struct pending_call *p, struct err *err)
 {
 	const struct json list = wanted(&p->message);
 	int r = 0;
@@ -165,7 +165,7 @@ static int tell_listener(const struct change *c, const struct pending_call *p, s
 	return r;
 }
 
-static int tell_all(struct session *s, const struct change *c, struct err *err)
+static int notify_all(struct session *s, const struct change *c, struct err *err)
 {
 	int r = 0;
 
@@ -174,7 +174,7 @@ static int tell_all(struct session *s, const struct change *c, struct err *err)
 			r = notify(s->out, s->subscribed.list[i], NULL, err);
 	for (const struct pending_call *p = s->pending; r >= 0 && p; p = p->next)
 		if (listens(p))
-			r = tell_listener(c, p, err);
+			r = notify_listener(c, p, err);
 	return r;
 }
 
@@ -206,7 +206,7 @@ int subscribe_step(struct session *s, struct err *err)
 	watch_read(&s->watch);
 	while (r >= 0 && watch_next(&s->watch, &c)) {
 		s->revived = 0;
-		r = tell_all(s, &c, err);
+		r = notify_all(s, &c, err);
 		json_done(&c.doc);
 	}
 	if (r >= 0)

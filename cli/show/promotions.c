@@ -296,7 +296,7 @@ static void list_conflicts(const struct invocation *inv, const void *ctx)
 	conflicts_print(inv, stderr, clone, p->conflicts, p->n_conflicts);
 }
 
-static int tell_conflicts(struct invocation *inv, const struct engine_promotion *p)
+static int print_conflicts(struct invocation *inv, const struct engine_promotion *p)
 {
 	const char *act = p->undone[0] ? "undone" : "promoted";
 	struct err err = { 0 };
@@ -305,7 +305,7 @@ static int tell_conflicts(struct invocation *inv, const struct engine_promotion 
 	int r;
 
 	conflicts_say_open(act, p->conflicts, p->n_conflicts, &err);
-	inv->tell_more = list_conflicts;
+	inv->print_more = list_conflicts;
 	inv->more = p;
 	hint_again(inv, p, "conflict", p->to ? "theirs" : "markers");
 	if (!p->undone[0] && !p->to) {
@@ -316,7 +316,7 @@ static int tell_conflicts(struct invocation *inv, const struct engine_promotion 
 		if (c->sides[i] && !p->to)
 			cmd_hint_words(inv, "show", (const char *[]){ c->sides[i], NULL });
 	r = fail_with(inv, CMD_CONFLICT, &err, promotions_set_json, p);
-	inv->tell_more = NULL;
+	inv->print_more = NULL;
 	return r;
 }
 
@@ -327,24 +327,24 @@ static void list_held(const struct invocation *inv, const void *ctx)
 	held_print(inv, stderr, p->held, p->n_held);
 }
 
-static int tell_held(struct invocation *inv, const struct engine_promotion *p)
+static int print_held(struct invocation *inv, const struct engine_promotion *p)
 {
 	struct err err = { 0 };
 	int r;
 
 	held_say("nothing is promoted:", p->held, p->n_held, &err);
 	if (p->n_held > 1)
-		inv->tell_more = list_held;
+		inv->print_more = list_held;
 	inv->more = p;
 	hint_again(inv, p, "allow", p->held[0].path);
 	cmd_hint(inv,
 		 held_by_system(p->held, p->n_held) ? "promote --rules --root" : "promote --rules");
 	r = fail_with(inv, CMD_REFUSED, &err, promotions_set_json, p);
-	inv->tell_more = NULL;
+	inv->print_more = NULL;
 	return r;
 }
 
-static int tell_check(struct invocation *inv, const struct engine_promotion *p)
+static int print_check(struct invocation *inv, const struct engine_promotion *p)
 {
 	const struct engine_checked *c = &p->checks[p->n_checks - 1];
 	struct err err = { 0 };
@@ -355,7 +355,7 @@ static int tell_check(struct invocation *inv, const struct engine_promotion *p)
 	return fail_with(inv, CMD_CHECK_FAILED, &err, promotions_set_json, p);
 }
 
-static int tell_moved(struct invocation *inv, const struct engine_promotion *p)
+static int print_moved(struct invocation *inv, const struct engine_promotion *p)
 {
 	const char *act = p->undone[0] ? "undone" : "promoted";
 	struct err err = { 0 };
@@ -390,13 +390,13 @@ int promotions_tell(struct invocation *inv, const struct engine_promotion *p, st
 
 	switch (p->dry_run ? ENGINE_PROMOTED : p->end) {
 	case ENGINE_CONFLICTS:
-		return tell_conflicts(inv, p);
+		return print_conflicts(inv, p);
 	case ENGINE_HELD:
-		return tell_held(inv, p);
+		return print_held(inv, p);
 	case ENGINE_CHECK_FAILED:
-		return tell_check(inv, p);
+		return print_check(inv, p);
 	case ENGINE_MOVED:
-		return tell_moved(inv, p);
+		return print_moved(inv, p);
 	case ENGINE_PROMOTED:
 		break;
 	}

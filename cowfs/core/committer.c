@@ -69,7 +69,7 @@ static struct layer *next_due(struct layers *ls, uint64_t round, int64_t *ret_wa
 }
 
 /* Once, until there is room again. */
-static void tell_tightness(struct layers *ls)
+static void warn_of_limit(struct layers *ls)
 {
 	char limit[SIZE_TEXT_MAX];
 
@@ -110,7 +110,7 @@ static void find_room(struct layers *ls)
 static void make_room(struct layers *ls)
 {
 	find_room(ls);
-	tell_tightness(ls);
+	warn_of_limit(ls);
 }
 
 static void commit_layer(struct layer *l)

@@ -63,7 +63,7 @@ static size_t count_names(const struct switching *s)
 }
 
 /* Takes the string. */
-static void tell_name(struct switching *s, const struct node *dir, char *name)
+static void add_changed_name(struct switching *s, const struct node *dir, char *name)
 {
 	assert(s->changes.n_names < s->cap_names);
 	s->changes.names[s->changes.n_names++] =
@@ -71,7 +71,7 @@ static void tell_name(struct switching *s, const struct node *dir, char *name)
 }
 
 /* A file with several names that is another now: each of its names in memory leads to a new node. */
-static int tell_links(struct switching *s)
+static int add_names_of_links(struct switching *s)
 {
 	const struct node *n;
 
@@ -82,7 +82,7 @@ static int tell_links(struct switching *s)
 
 				if (!name)
 					return -ENOMEM;
-				tell_name(s, e->dir, name);
+				add_changed_name(s, e->dir, name);
 			}
 	return 0;
 }
@@ -129,7 +129,7 @@ static int prepare(struct switching *s)
 	s->nodes = calloc(n + 1, sizeof(struct node *));
 	if (!s->changes.names || !s->changes.dirs || !s->nodes)
 		return -ENOMEM;
-	return tell_links(s);
+	return add_names_of_links(s);
 }
 
 static void switching_done(struct switching *s)
@@ -262,7 +262,7 @@ static void switch_dir(struct switching *s, size_t which)
 					  });
 		if (e)
 			drop_entry(s, e, path);
-		tell_name(s, dir, TAKE_PTR(name->name));
+		add_changed_name(s, dir, TAKE_PTR(name->name));
 	}
 	set_base(dir, &d->to);
 }

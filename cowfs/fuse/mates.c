@@ -38,7 +38,7 @@ static struct mate_news *next_news(struct mates *a)
 	return news;
 }
 
-static void *tell_kernel(void *arg)
+static void *notify_kernel(void *arg)
 {
 	struct mount *m = arg;
 	struct mate_news *news;
@@ -106,7 +106,7 @@ static int begin(struct mount *m, struct err *err)
 	pthread_mutex_init(&a->lock, NULL);
 	thread_cond_init(&a->change);
 	a->telling = true; /* until the thread looks for the first time */
-	r = thread_start(&a->thread, "snap-mates", STACK, tell_kernel, m);
+	r = thread_start(&a->thread, "snap-mates", STACK, notify_kernel, m);
 	if (r >= 0)
 		return 0;
 	pthread_cond_destroy(&a->change);

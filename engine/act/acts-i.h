@@ -31,7 +31,7 @@ NODISCARD int tag_add(struct task *task, const char *name, const char *state,
 NODISCARD int tag_delete(struct task *task, const char *name, struct engine_tags *ret,
 			 struct err *err);
 
-/* --- clone.c, clone-tell.c, clone-remove.c -------------------------------------------- */
+/* --- clone.c, clone-report.c, clone-remove.c -------------------------------------------- */
 
 /* engine_clone() and the others of clone.h, done here. */
 struct engine_clone_options;

@@ -319,7 +319,7 @@ static void on_progress(uint64_t done, uint64_t total, void *ctx)
 	watch->fn(&p, watch->ctx);
 }
 
-static int tell_conflicts(const struct apply_report *report, struct landed *ret, struct err *err)
+static int add_conflicts(const struct apply_report *report, struct landed *ret, struct err *err)
 {
 	int r = 0;
 
@@ -364,7 +364,7 @@ static int write_plan(struct landing *l, struct plan *plan, const struct landing
 		forget(l, act, puts);
 		ret->before[0] = ret->receipt[0] = '\0';
 	}
-	return r == -ESTALE && report.n > 0 ? tell_conflicts(&report, ret, err) : r;
+	return r == -ESTALE && report.n > 0 ? add_conflicts(&report, ret, err) : r;
 }
 
 static int warn_of_group(const struct plan_step *s, void *ctx)

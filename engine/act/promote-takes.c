@@ -11,7 +11,7 @@
 #include "engine/find/part-i.h"
 #include "snapshot/diff/changes.h"
 
-static void tell_left(struct promoting *p, const char *path, size_t len, const char *why)
+static void add_left_path(struct promoting *p, const char *path, size_t len, const char *why)
 {
 	struct engine_promotion *res = &p->result;
 	AUTO_FREE char *left = strndup(path, len);
@@ -41,7 +41,7 @@ static bool was_unread(struct promoting *p, const char *path)
 		len = strlen(path);
 	}
 	if (at)
-		tell_left(p, at, len, "could not be read then");
+		add_left_path(p, at, len, "could not be read then");
 	return at;
 }
 
@@ -63,13 +63,13 @@ bool promoting_takes(const char *path, void *ctx)
 
 	/* A rollback changes .git too, so undoing one restores it whole or conflicts. */
 	if (!p->with_git && conflicts_is_git(path, &len)) {
-		tell_left(p, path, len, NULL);
+		add_left_path(p, path, len, NULL);
 		return false;
 	}
 	/* That the project as captured lacks it does not mean that it was deleted. */
 	unread = survey_unread_at(&p->landing.now, path);
 	if (unread) {
-		tell_left(p, unread, strlen(unread), "cannot be read here");
+		add_left_path(p, unread, strlen(unread), "cannot be read here");
 		return false;
 	}
 	if (p->undoes.kind == RECEIPT_ROLLBACK && was_unread(p, path))

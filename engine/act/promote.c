@@ -107,7 +107,7 @@ static int merge_all(struct promoting *p, struct err *err)
 	return r;
 }
 
-static int tell_conflicts(struct promoting *p, struct err *err)
+static int record_conflicts(struct promoting *p, struct err *err)
 {
 	struct engine_promotion *res = &p->result;
 	char base[CATALOG_HEX_SIZE], theirs[CATALOG_HEX_SIZE];
@@ -154,7 +154,7 @@ static int check_part(const struct promoting *p, const char *path, struct err *e
 		       path, p->base.part);
 }
 
-static int tell_step(const struct judgement *it, void *ctx)
+static int record_step(const struct judgement *it, void *ctx)
 {
 	struct promoting *p = ctx;
 	struct engine_promotion *res = &p->result;
@@ -176,7 +176,7 @@ static int tell_step(const struct judgement *it, void *ctx)
 	return r < 0 ? err_nomem(p->err) : 0;
 }
 
-static int tell_group(const struct plan_step *s, void *ctx)
+static int record_group(const struct plan_step *s, void *ctx)
 {
 	struct promoting *p = ctx;
 	struct engine_promotion *res = &p->result;
@@ -223,10 +223,10 @@ static int plan_all(struct promoting *p, struct err *err)
 	res->merged = p->merge.n_merged;
 	if (r < 0)
 		return r;
-	r = judge_plan(p->store, &p->plan, &guard, tell_step, p, err);
+	r = judge_plan(p->store, &p->plan, &guard, record_step, p, err);
 	if (r < 0)
 		return r;
-	r = plan_fit_groups(&p->plan, guard.top, tell_group, p, err);
+	r = plan_fit_groups(&p->plan, guard.top, record_group, p, err);
 	if (r < 0)
 		return r;
 	if (res->n_held > 0 && res->end == ENGINE_PROMOTED)
@@ -481,7 +481,7 @@ static int promote(struct promoting *p, struct err *err)
 	r = merge_all(p, err);
 	if (r < 0)
 		return r;
-	r = tell_conflicts(p, err);
+	r = record_conflicts(p, err);
 	if (r < 0)
 		return r;
 	r = plan_all(p, err);

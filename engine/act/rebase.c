@@ -199,7 +199,7 @@ static int bring_left(struct rebasing *p, struct err *err)
 	return merge_one(p, &p->landing.now.root, &first, &options, &none, &m, err);
 }
 
-static int tell_change(const char *path, char status, void *ctx, struct err *err)
+static int add_change(const char *path, char status, void *ctx, struct err *err)
 {
 	struct engine_rebased *res = ctx;
 
@@ -221,7 +221,7 @@ static int report_merge(struct rebasing *p, const struct merge *m, struct err *e
 
 	res->conflicted = r > 0;
 	res->merged = m->n_merged;
-	return r < 0 ? r : changes_each(p->store, &p->theirs, &p->merged, tell_change, res, err);
+	return r < 0 ? r : changes_each(p->store, &p->theirs, &p->merged, add_change, res, err);
 }
 
 static int merge(struct rebasing *p, struct err *err)

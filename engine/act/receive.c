@@ -217,7 +217,7 @@ static int add_wanted(struct engine_received *ret, const char *hex, struct err *
 	return 0;
 }
 
-static int tell_wanted(struct receiving *v, struct engine_received *ret, struct err *err)
+static int report_wanted(struct receiving *v, struct engine_received *ret, struct err *err)
 {
 	const struct engine_receive_options *o = v->options;
 	int r = 0;
@@ -382,7 +382,7 @@ static int receive(struct task *task, const struct engine_receive_options *optio
 		return r;
 	r = bring(&v, b, err);
 	if (r == -ENODATA) {
-		r = tell_wanted(&v, &got, err);
+		r = report_wanted(&v, &got, err);
 	} else if (r == 0) {
 		r = turns_take(&task->host->turns, v.project.path, &turn, err);
 		if (r == 0)

@@ -311,7 +311,7 @@ static int adopt_moved(struct taking *t, struct err *err)
 }
 
 /* Which folder it was, where another one may have been meant. */
-static void tell_outer(struct taking *t)
+static void warn_of_outer(struct taking *t)
 {
 	struct engine *e = &t->task->engine;
 	const char *path = t->project.path, *mark;
@@ -395,7 +395,7 @@ static int take_now(struct taking *t, struct err *err)
 	if (!is_lazy(t))
 		survey_keep(t->task, &t->project, &t->captured);
 	if (t->is_new && !t->options->dir)
-		tell_outer(t);
+		warn_of_outer(t);
 	return r;
 }
 

@@ -30,7 +30,7 @@ void dead_read(int alive_fd, struct dead *ret)
 		ret->starting = strcmp(phase, "starting") == 0;
 }
 
-static void tell_dead(const struct dead *dead, const char *log, int mounted, struct err *word)
+static void describe_death(const struct dead *dead, const char *log, int mounted, struct err *word)
 {
 	const char *more = mounted > 0 ? ", its clones are mounted again and may lack what was "
 					 "written in its last seconds"
@@ -76,6 +76,6 @@ void recovery_end(struct host *h, const struct dead *dead, int mounted, const ch
 {
 	landing_recover_all(h);
 	if (dead->pid != 0)
-		tell_dead(dead, log, mounted, word);
+		describe_death(dead, log, mounted, word);
 	log_info("cowfsd %s, process %d: ready", engine_version(), getpid());
 }

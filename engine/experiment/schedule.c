@@ -265,7 +265,7 @@ static int settle(struct work *w, struct err *err)
 /* --- all ----------------------------------------------------------------------------------- */
 
 /* The first arms run. */
-static int tell_began(struct work *w, struct err *err)
+static int announce_start(struct work *w, struct err *err)
 {
 	int r;
 
@@ -299,7 +299,7 @@ int schedule_arms(struct work *w, struct err *err)
 		if (r >= 0)
 			r = start_waiting(w, &active, err);
 		if (r >= 0)
-			r = tell_began(w, err);
+			r = announce_start(w, err);
 		if (r == -ETIME)
 			return schedule_stop(w, "the time of the whole is up", err);
 		if (r < 0)

@@ -41,8 +41,8 @@ static bool is_file(const struct merge_side *side)
 }
 
 /* Report the resolution of the conflicts at one path, and the versions there. */
-static size_t tell_decided(const struct merge *m, size_t i, const struct resolve_set *set,
-			   struct engine_conflict *to)
+static size_t report_decision(const struct merge *m, size_t i, const struct resolve_set *set,
+			      struct engine_conflict *to)
 {
 	const struct resolution *r = resolve_set_find(set, m->conflicts[i].path);
 	const size_t n = resolve_versions(&m->conflicts[i], m->n_conflicts - i, to->versions);
@@ -86,7 +86,7 @@ int conflicts_tell(const struct merge *m, const struct resolve_set *set,
 		open |= !from->settled;
 	}
 	for (size_t i = 0; i < m->n_conflicts;)
-		i += tell_decided(m, i, set, &(*ret)[i]);
+		i += report_decision(m, i, set, &(*ret)[i]);
 	return open;
 }
 

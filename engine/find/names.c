@@ -24,7 +24,7 @@ static int on_clone(const struct clone *c, void *ctx, struct err *err)
 	return 0;
 }
 
-static void tell_snapshot(const struct naming *n, const struct engine_snapshot *s)
+static void offer_snapshot(const struct naming *n, const struct engine_snapshot *s)
 {
 	char id[ID_SHOWN + 1];
 
@@ -34,7 +34,7 @@ static void tell_snapshot(const struct naming *n, const struct engine_snapshot *
 	n->fn(id, *s->message != '\0' ? s->message : "snapshot", n->ctx);
 }
 
-static void tell_newest(const struct naming *n, const struct clone *c)
+static void offer_newest(const struct naming *n, const struct clone *c)
 {
 	AUTO_FREE char *name = NULL, *about = NULL;
 
@@ -46,8 +46,8 @@ static void tell_newest(const struct naming *n, const struct clone *c)
 }
 
 /* Of the project, or of a clone. */
-static int tell_snapshots(struct store *s, const struct naming *n, const struct clone *c,
-			  struct err *err)
+static int offer_snapshots(struct store *s, const struct naming *n, const struct clone *c,
+			   struct err *err)
 {
 	CLEANUP(engine_history_done) struct engine_history h = { 0 };
 	int r = history_load(s, &n->project->id, c, &h, err);
@@ -58,13 +58,13 @@ static int tell_snapshots(struct store *s, const struct naming *n, const struct 
 	if (r < 0)
 		return r;
 	if (h.n > 0)
-		tell_newest(n, c);
+		offer_newest(n, c);
 	for (size_t i = 0; i < h.n; i++)
-		tell_snapshot(n, &h.list[i]);
+		offer_snapshot(n, &h.list[i]);
 	return r;
 }
 
-static int tell_clone(struct store *s, const struct naming *n, const char *name, struct err *err)
+static int offer_clone(struct store *s, const struct naming *n, const char *name, struct err *err)
 {
 	CLEANUP(clone_done) struct clone c = { 0 };
 	int r = clone_get(s, name, &c, err);
@@ -73,10 +73,10 @@ static int tell_clone(struct store *s, const struct naming *n, const char *name,
 		return 0;
 	if (r < 0 || !catalog_id_same(&c.project, &n->project->id))
 		return r;
-	return tell_snapshots(s, n, &c, err);
+	return offer_snapshots(s, n, &c, err);
 }
 
-static int tell_promotions(struct engine *e, const struct naming *n, struct err *err)
+static int offer_promotions(struct engine *e, const struct naming *n, struct err *err)
 {
 	CLEANUP(engine_receipts_done) struct engine_receipts all = { 0 };
 	int r = engine_receipts(e, &all, err);
@@ -111,12 +111,12 @@ int engine_names(struct engine *e, enum engine_names what, const char *of, engin
 		return r;
 	n.project = r >= 0 ? &project : NULL;
 	if (what == ENGINE_NAMES_PROMOTIONS)
-		return n.project ? tell_promotions(e, &n, err) : 0;
+		return n.project ? offer_promotions(e, &n, err) : 0;
 	if (what != ENGINE_NAMES_STATES || !n.project)
 		return clone_each(s, on_clone, &n, err);
-	r = of ? tell_clone(s, &n, of, err) : 0;
+	r = of ? offer_clone(s, &n, of, err) : 0;
 	if (r < 0)
 		return r;
 	r = clone_each(s, on_clone, &n, err);
-	return r < 0 ? r : tell_snapshots(s, &n, NULL, err);
+	return r < 0 ? r : offer_snapshots(s, &n, NULL, err);
 }

@@ -186,7 +186,7 @@ static uint64_t log_bytes(const char *store, const char *id)
 }
 
 /* Told first: a record that is still there does no harm, one that is gone unsaid would. */
-static void tell_removal(const char *store, const struct engine_run *const *list, size_t n)
+static void announce_removal(const char *store, const struct engine_run *const *list, size_t n)
 {
 	struct event ev;
 	struct json ids;
@@ -202,7 +202,7 @@ static void remove_all(const char *store, const struct engine_run *const *list, 
 {
 	for (size_t i = 0, some; i < n; i += some) {
 		some = n - i < REMOVED_MAX ? n - i : REMOVED_MAX;
-		tell_removal(store, list + i, some);
+		announce_removal(store, list + i, some);
 		for (size_t k = 0; k < some; k++)
 			run_record_remove(store, list[i + k]->id);
 	}

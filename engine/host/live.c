@@ -396,7 +396,7 @@ static int end_one(struct host *h, const char *name, bool force, struct strlist 
 	return r < 0 ? r : strlist_add(ended, name);
 }
 
-static int tell_busy(const struct strlist *busy, struct err *err)
+static int refuse_busy(const struct strlist *busy, struct err *err)
 {
 	CLEANUP(buf_done) struct buf text = BUF_INIT;
 
@@ -418,7 +418,7 @@ static int end_each(struct host *h, bool force, struct strlist *ended, struct er
 
 	for (size_t i = 0; i < names.n && r >= 0; i++)
 		r = end_one(h, names.list[i], force, ended, &busy, err);
-	return r >= 0 && busy.n > 0 ? tell_busy(&busy, err) : r;
+	return r >= 0 && busy.n > 0 ? refuse_busy(&busy, err) : r;
 }
 
 int live_end_all(struct host *h, bool force, struct err *err)

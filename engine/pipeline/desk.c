@@ -400,7 +400,7 @@ static int flush(struct caller *c)
 	return c->sent < c->out.len ? 0 : -EPIPE;
 }
 
-static void tell_refusal(struct engine_desk *d, uid_t uid, const struct err *why)
+static void log_refusal(struct engine_desk *d, uid_t uid, const struct err *why)
 {
 	const uint64_t minute = engine_clock_ms() / 60000;
 
@@ -447,7 +447,7 @@ static int serve_caller(struct engine_desk *d, struct caller *c, size_t len)
 	if (r >= 0)
 		r = answer(&v, question, ret, &err);
 	if (r < 0)
-		tell_refusal(d, c->uid, &err);
+		log_refusal(d, c->uid, &err);
 	set_answer(c, &doc, r, &err);
 	free(v.name);
 	decider_names_done(&v.names);

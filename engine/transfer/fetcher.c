@@ -106,7 +106,7 @@ static int ask_supply(struct member *m, struct engine_supply *ret)
 }
 
 /* cowfsd learns of a failure at once; the next attempt comes after a while. */
-static void tell_failure(struct member *m, const struct err *err)
+static void report_failure(struct member *m, const struct err *err)
 {
 	struct engine_supply unused = { 0 };
 
@@ -133,7 +133,7 @@ static void bring(struct member *m, const struct engine_range *range)
 	r = r < 0 ? r : lazy_bring_range(&m->f->dir, d, range, NULL, &err);
 	m->options.done = *range;
 	if (r < 0)
-		tell_failure(m, &err);
+		report_failure(m, &err);
 	else
 		m->pause = 0;
 }

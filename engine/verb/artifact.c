@@ -337,7 +337,7 @@ int engine_artifact_get(struct engine *e, const char *id, const char *to,
 
 /* --- reading it ------------------------------------------------------------------------- */
 
-static int tell_dir(struct store *s, const struct tree_entry *dir,
+static int send_dir(struct store *s, const struct tree_entry *dir,
 		    const struct engine_show_sink *sink, struct err *err)
 {
 	CLEANUP(tree_iter_free_p) struct tree_iter *it = NULL;
@@ -349,7 +349,7 @@ static int tell_dir(struct store *s, const struct tree_entry *dir,
 	return r;
 }
 
-static int tell_bytes(struct store *s, const struct tree_entry *e,
+static int send_bytes(struct store *s, const struct tree_entry *e,
 		      const struct engine_show_sink *sink, struct err *err)
 {
 	CLEANUP(content_reader_free_p) struct content_reader *rd = NULL;
@@ -410,9 +410,9 @@ int engine_artifact_read(struct engine *e, const char *id, const char *path,
 				 clean[1] != '\0' ? strlen(path_base(clean)) : 0, sink->found,
 				 sink->ctx, err);
 	if (r >= 0 && at.form == TREE_DIR)
-		r = tell_dir(o.store, &at, sink, err);
+		r = send_dir(o.store, &at, sink, err);
 	else if (r >= 0 && S_ISREG(at.mode))
-		r = tell_bytes(o.store, &at, sink, err);
+		r = send_bytes(o.store, &at, sink, err);
 	buf_done(&hold[0]);
 	buf_done(&hold[1]);
 	return r;

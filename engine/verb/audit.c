@@ -75,7 +75,7 @@ static void auditing_done(struct auditing *a)
 }
 
 /* Whoever prints them may wait for a reader, and nobody else has to wait for that. */
-static int tell_problems(const struct auditing *a, engine_audit_fn fn, void *ctx, struct err *err)
+static int report_problems(const struct auditing *a, engine_audit_fn fn, void *ctx, struct err *err)
 {
 	int r = 0;
 
@@ -158,5 +158,5 @@ int engine_audit_verify(struct engine *e, const struct engine_audit_options *opt
 	if (r < 0)
 		return r;
 	r = check_heads(&a, options->n_heads, err);
-	return r < 0 ? r : tell_problems(&a, fn, ctx, err);
+	return r < 0 ? r : report_problems(&a, fn, ctx, err);
 }

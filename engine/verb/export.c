@@ -112,7 +112,7 @@ static enum pack_filter filter_of(enum engine_compression c)
 }
 
 /* Of the layer that was written last. */
-static void tell_packed(struct export *x, const struct packed *p)
+static void record_packed(struct export *x, const struct packed *p)
 {
 	x->ret->entries = p->entries;
 	x->ret->bytes = p->bytes;
@@ -135,7 +135,7 @@ static int export_tar(struct export *x, struct err *err)
 
 	if (r < 0)
 		return r;
-	tell_packed(x, &packed);
+	record_packed(x, &packed);
 	x->ret->layers = 1;
 	return 0;
 }
@@ -180,7 +180,7 @@ static int put_layer(struct export *x, int dir, const struct object_id *root,
 	hex_encode(done.sha256, sizeof(done.sha256), hex);
 	snprintf(ret->diff_id, sizeof(ret->diff_id), "sha256:%s", hex);
 	ret->packed = packed[options.filter];
-	tell_packed(x, &done);
+	record_packed(x, &done);
 	x->ret->size += ret->blob.size;
 	return 0;
 }

@@ -166,7 +166,7 @@ static int send_bytes(struct look *l, const struct tree_entry *e, struct err *er
 
 /* --- the verb --------------------------------------------------------------------------- */
 
-static int tell_snapshot(struct look *l, struct err *err)
+static int show_snapshot(struct look *l, struct err *err)
 {
 	CLEANUP(engine_snapshot_done) struct engine_snapshot s = { 0 };
 	const struct snapshot *record = &l->state->snapshot;
@@ -187,7 +187,7 @@ static int tell_snapshot(struct look *l, struct err *err)
 	return r < 0 ? r : l->sink->snapshot(&s, l->state->project.path, l->sink->ctx, err);
 }
 
-static int tell_path(struct look *l, const char *path, struct err *err)
+static int show_path(struct look *l, const char *path, struct err *err)
 {
 	struct tree_entry e;
 	const char *name;
@@ -244,6 +244,6 @@ int engine_show(struct engine *e, const char *state, const char *path,
 	r = read_root(&l, path, err);
 	if (r < 0)
 		return r;
-	r = tell_snapshot(&l, err);
-	return r < 0 || !path ? r : tell_path(&l, path, err);
+	r = show_snapshot(&l, err);
+	return r < 0 || !path ? r : show_path(&l, path, err);
 }

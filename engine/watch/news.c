@@ -256,8 +256,8 @@ int action_tell(struct engine *e, const struct docket_lock *lock, struct engine_
 	return silent || !is_worth_it(e, f) ? 0 : notify(f, &n, rules, err);
 }
 
-static int tell_one(struct engine *e, const char *id, const struct engine_rules_of_watch *rules,
-		    struct err *err)
+static int announce_firing(struct engine *e, const char *id,
+			   const struct engine_rules_of_watch *rules, struct err *err)
 {
 	CLEANUP(docket_lock_done) struct docket_lock lock = DOCKET_LOCK_INIT;
 	CLEANUP(engine_firing_done) struct engine_firing f = { 0 };
@@ -286,7 +286,7 @@ int news_tell(struct engine *e, const struct engine_firings *firings,
 		int one = f->alive ? 0 : news_find(f, all, &n, &problem);
 
 		if (one > 0)
-			one = tell_one(e, f->id, &rules, &problem);
+			one = announce_firing(e, f->id, &rules, &problem);
 		if (one < 0 && (failed == 0 || failed == -EBUSY))
 			failed = err_set(err, one, "telling of firing %s: %s", f->id, problem.msg);
 	}

@@ -121,7 +121,7 @@ static int act(struct acting *a, bool *ret_stay, struct err *err)
 }
 
 /* Report the first conflict, and how many more there are. */
-static int tell_conflicts(const struct acting *a, struct err *err)
+static int report_conflicts(const struct acting *a, struct err *err)
 {
 	const struct apply_report *r = a->report;
 
@@ -151,7 +151,7 @@ static int run(struct acting *a, struct err *err)
 	if (stay)
 		return err_wrap(err, r, "all is done, but could not be made durable");
 	if (r == -ESTALE)
-		tell_conflicts(a, err);
+		report_conflicts(a, err);
 	told = a->report->n;
 	a->report->unfinished = take_back(a, &why) < 0;
 	a->report->astray = a->report->n > told || told == NOTES_MAX;
@@ -171,10 +171,10 @@ static int begin_and_run(struct acting *a, struct err *err)
 	int r = open_top(a, err);
 
 	if (r < 0)
-		return r == -ESTALE ? tell_conflicts(a, err) : r;
+		return r == -ESTALE ? report_conflicts(a, err) : r;
 	r = sign_check_all(a, err);
 	if (r < 0)
-		return r == -ESTALE ? tell_conflicts(a, err) : r;
+		return r == -ESTALE ? report_conflicts(a, err) : r;
 	a->journal.state = JOURNAL_STAGING;
 	r = journal_put(a->store, &a->journal, err);
 	if (r >= 0)

@@ -101,7 +101,7 @@ struct told {
 	struct capture_stats stats;
 };
 
-static int tell_git(struct told *t, struct err *err)
+static int note_git(struct told *t, struct err *err)
 {
 	const size_t len = t->path.len;
 	const char *path = buf_append_str(&t->path, "/.git") < 0 ? NULL : buf_str(&t->path);
@@ -112,18 +112,18 @@ static int tell_git(struct told *t, struct err *err)
 	return r;
 }
 
-static int tell_file(struct told *t, signature_at at, struct err *err)
+static int count_file(struct told *t, signature_at at, struct err *err)
 {
 	size_t len;
 	const char *name = signature_name(at, &len);
 
 	t->stats.files++;
 	t->stats.bytes += S_ISREG(signature_mode(at)) ? signature_bytes(at) : 0;
-	return len == 4 && memcmp(name, ".git", 4) == 0 ? tell_git(t, err) : 0;
+	return len == 4 && memcmp(name, ".git", 4) == 0 ? note_git(t, err) : 0;
 }
 
 /* All that is in it counts as if it had been walked. */
-static int tell_dir(struct told *t, signature_at at, struct err *err)
+static int count_dir(struct told *t, signature_at at, struct err *err)
 {
 	struct signature_iter names = signatures_names(t->walk->known, signature_record(at));
 	const size_t before = t->path.len;
@@ -135,8 +135,8 @@ static int tell_dir(struct told *t, signature_at at, struct err *err)
 		return err_nomem(err);
 	t->stats.dirs++;
 	for (; r >= 0 && names.left > 0; signature_iter_step(&names))
-		r = S_ISDIR(signature_mode(names.next)) ? tell_dir(t, names.next, err)
-							: tell_file(t, names.next, err);
+		r = S_ISDIR(signature_mode(names.next)) ? count_dir(t, names.next, err)
+							: count_file(t, names.next, err);
 	t->path.len = before;
 	return r;
 }
@@ -197,7 +197,7 @@ int glance_dir(struct worker *k, const struct dir *parent, struct item *item, in
 		return 0;
 	if (buf_append(&k->same, &item->old, sizeof(item->old)) < 0)
 		return err_nomem(err);
-	r = tell_dir(&told, item->old, err);
+	r = count_dir(&told, item->old, err);
 	buf_done(&told.path);
 	if (r < 0)
 		return r;

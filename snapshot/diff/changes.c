@@ -77,8 +77,8 @@ static bool is_within(const struct each *w, const char *path)
 }
 
 /* One side of a name that is on that side alone, or is a directory on one of them. */
-static int tell_side(struct each *w, const char *path, const struct tree_entry *e, char status,
-		     struct err *err)
+static int report_side(struct each *w, const char *path, const struct tree_entry *e, char status,
+		       struct err *err)
 {
 	if (e->form != TREE_DIR)
 		return w->fn(path, status, w->ctx, err);
@@ -100,8 +100,8 @@ static int report_change(const struct diff_entry *e, void *ctx, struct err *err)
 	    (e->what != DIFF_TYPE || (e->before->form != TREE_DIR && e->after->form != TREE_DIR)))
 		return w->fn(e->path, 'M', w->ctx, err);
 	if (e->before)
-		r = tell_side(w, e->path, e->before, 'D', err);
-	return r == 0 && e->after ? tell_side(w, e->path, e->after, 'A', err) : r;
+		r = report_side(w, e->path, e->before, 'D', err);
+	return r == 0 && e->after ? report_side(w, e->path, e->after, 'A', err) : r;
 }
 
 int changes_each_kept(struct store *s, const struct object_id *from, const struct object_id *to,

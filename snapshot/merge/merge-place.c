@@ -107,8 +107,8 @@ static bool is_told(const struct merging *m, const char *path)
  * A file is in the way of a directory: reported once for everything below.  A side with nothing
  * there is described by its part of `given`.
  */
-static int tell_file_in_the_way(struct merging *m, const char *path,
-				const struct version given[VERSIONS], struct err *err)
+static int report_file_in_the_way(struct merging *m, const char *path,
+				  const struct version given[VERSIONS], struct err *err)
 {
 	const struct altered *o = side_get(&m->ours, path), *t = side_get(&m->theirs, path);
 	struct version v[VERSIONS];
@@ -152,7 +152,7 @@ static int make_way(struct merging *m, const char *path, const struct version v[
 		if (r < 0)
 			return r;
 		if (found == -ENOTDIR)
-			r = tell_file_in_the_way(m, buf_str(&up), v, err);
+			r = report_file_in_the_way(m, buf_str(&up), v, err);
 		if (r < 0)
 			return r;
 		if (found == -ENOTDIR && !merge_wants_theirs(m, buf_str(&up)))
@@ -177,7 +177,7 @@ int place_dir(struct merging *m, const char *path, const struct altered *made, s
 	if (r <= 0 || dir_part(&n->now))
 		return r;
 	if (draft_is_there(n)) {
-		r = tell_file_in_the_way(m, path, v, err);
+		r = report_file_in_the_way(m, path, v, err);
 		if (r < 0 || !merge_wants_theirs(m, path))
 			return r;
 	}
@@ -200,8 +200,8 @@ static int stay(struct merging *m, const struct place *p, struct err *err)
 	return r < 0 || draft_is_there(n) ? r : draft_set(n, &n->was, NULL, err);
 }
 
-static int tell_taken(struct merging *m, const struct place *p, const char *path,
-		      const struct draft_name *n, struct err *err)
+static int report_taken_name(struct merging *m, const struct place *p, const char *path,
+			     const struct draft_name *n, struct err *err)
 {
 	const struct altered *o = side_get(&m->ours, path);
 	struct version v[VERSIONS];
@@ -229,7 +229,7 @@ static int fill_at(struct merging *m, const struct place *p, const char *path, s
 	if (r > 0 && own && dir_part(&n->now))
 		return 1;
 	if (r > 0 && draft_is_there(n) && !own) {
-		r = tell_taken(m, p, path, n, err);
+		r = report_taken_name(m, p, path, n, err);
 		if (r < 0)
 			return r;
 		if (!merge_wants_theirs(m, path))

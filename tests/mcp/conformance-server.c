@@ -112,7 +112,7 @@ static int say(struct session *s, const struct rpc_message *m, bool modern, stru
 	return r;
 }
 
-static int tell_progress(struct session *s, const struct rpc_message *m, struct err *err)
+static int send_progress(struct session *s, const struct rpc_message *m, struct err *err)
 {
 	int r = 0;
 
@@ -361,7 +361,7 @@ static int use(struct session *s, struct rpc_message *m, bool modern, const char
 	if (is_set(one, "logs"))
 		r = say(s, m, modern, err);
 	if (is_set(one, "progress"))
-		r = tell_progress(s, m, err);
+		r = send_progress(s, m, err);
 	if (r < 0)
 		return r;
 	if (json_has(one, "rounds"))
@@ -454,7 +454,7 @@ static void describe(struct json capabilities)
 
 /* --- the program ------------------------------------------------------------------------ */
 
-static void tell_ready(const char *url, void *ctx)
+static void print_ready(const char *url, void *ctx)
 {
 	(void)ctx;
 	fprintf(stderr, "listening at %s\n", url);
@@ -484,7 +484,7 @@ int main(int argc, char **argv)
 					     .version = "0",
 					     .extra = &extra };
 	struct mcp_http how = { MCP_HTTP_DEFAULTS, .listen = "127.0.0.1:0",
-				.on_ready = tell_ready };
+				.on_ready = print_ready };
 	CLEANUP(buf_done) struct buf text = BUF_INIT;
 	struct err err = { 0 };
 	int r;

@@ -145,7 +145,7 @@ static int64_t do_read(struct side *s, const struct op *op, struct outcome *o)
 	return fd < 0 ? -1 : outcome_read_all(fd, o);
 }
 
-static void tell_stat(struct outcome *o, const struct stat *st)
+static void describe_stat(struct outcome *o, const struct stat *st)
 {
 	int64_t told[] = { st->st_mode,
 			   st->st_uid,
@@ -169,7 +169,7 @@ static int64_t do_stat(struct side *s, const struct op *op, struct outcome *o)
 
 	if (fstatat(s->dir, op->path[0], &st, AT_SYMLINK_NOFOLLOW) != 0)
 		return -1;
-	tell_stat(o, &st);
+	describe_stat(o, &st);
 	return 0;
 }
 
@@ -365,7 +365,7 @@ static int64_t do_slot(struct side *s, const struct op *op, struct outcome *o)
 	case OP_FSTAT:
 		if (fstat(fd, &st) != 0)
 			return -1;
-		tell_stat(o, &st);
+		describe_stat(o, &st);
 		return 0;
 	case OP_FSYNC:
 		return fsync(fd);

@@ -131,8 +131,8 @@ static int persist(struct live *live, struct object_id *root, struct err *err)
 	return r;
 }
 
-static int tell_content(struct telling *t, struct clone *c, struct engine_clone *ret,
-			struct err *err)
+static int report_content(struct telling *t, struct clone *c, struct engine_clone *ret,
+			  struct err *err)
 {
 	struct live *live = live_find(t->task->host, c->name);
 	struct store *s = t->task->engine.store;
@@ -168,8 +168,8 @@ static int tell_content(struct telling *t, struct clone *c, struct engine_clone 
 	return 0;
 }
 
-static int tell_allowed(struct telling *t, const struct clone *c, struct engine_clone *ret,
-			struct err *err)
+static int report_allowed(struct telling *t, const struct clone *c, struct engine_clone *ret,
+			  struct err *err)
 {
 	CLEANUP(engine_allowed_done) struct engine_allowed a = { 0 };
 	int r = allowed_load(t->task->engine.store, c, &a, err);
@@ -192,7 +192,8 @@ static const struct catalog_id *captured_as(const struct telling *t, const struc
 }
 
 /* -ENOENT if it has just been removed. */
-static int tell_one(struct telling *t, const char *name, struct engine_clone *ret, struct err *err)
+static int report_clone(struct telling *t, const char *name, struct engine_clone *ret,
+			struct err *err)
 {
 	CLEANUP(turn_give_p) struct turn *turn = NULL;
 	CLEANUP(clone_done) struct clone c = { 0 };
@@ -228,11 +229,11 @@ static int tell_one(struct telling *t, const char *name, struct engine_clone *re
 	one.no_xattrs = c.no_xattrs;
 	one.stale = t->stale;
 	promises_news(t->task->host->promises, captured_as(t, &t->base), &one.capturing);
-	r = tell_allowed(t, &c, &one, err);
+	r = report_allowed(t, &c, &one, err);
 	if (r < 0)
 		return r;
 	/* The rest is worth reporting even if the changes cannot be counted. */
-	if (tell_content(t, &c, &one, &why) < 0)
+	if (report_content(t, &c, &one, &why) < 0)
 		engine_warn(&t->task->engine, "clone '%s': %s, continuing", name, why.msg);
 	*ret = TAKE_STRUCT(one);
 	return 0;
@@ -272,7 +273,7 @@ int clone_list(struct task *task, bool all, struct engine_clones *ret, struct er
 	for (size_t i = 0; i < t.clones.n && r >= 0; i++) {
 		struct engine_clone told = { 0 };
 
-		r = tell_one(&t, t.clones.list[i].name, &told, err);
+		r = report_clone(&t, t.clones.list[i].name, &told, err);
 		if (r < 0 && r != -ENOENT)
 			break;
 		engine_clone_done(&t.clones.list[i]);
@@ -360,7 +361,7 @@ int clone_status(struct task *task, const char *name, const struct engine_watch 
 
 	if (!name && !here)
 		return overview(task, watch, ret_project, err);
-	r = tell_one(&t, name ? name : here, ret_clone, err);
+	r = report_clone(&t, name ? name : here, ret_clone, err);
 	if (r < 0)
 		return r;
 	stale_tell_clone(task, &t.project, &t.base, watch, ret_clone);
