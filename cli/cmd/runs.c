@@ -6,10 +6,8 @@
 #include "cli/show/runs.h"
 #include "cli/unborn.h"
 
-#define SHOWN_RUNS    20 /* unless more are asked for */
-#define SHOWN_COMMAND 60 /* bytes, where no terminal is that says how wide it is */
-#define LEAST_COMMAND 12
-#define ID_WIDTH      12
+#define SHOWN_RUNS 20 /* unless more are asked for */
+#define ID_WIDTH   12
 
 struct runs_args {
 	uint64_t last;
@@ -55,21 +53,12 @@ struct row {
 	char outcome_text[OUT_COUNT_MAX], when_text[OUT_TIME_MAX], took_text[DURATION_TEXT_MAX];
 };
 
-/* The clone that was made for a run is named by its id, which the row has; a kept one is shown. */
-static bool is_its_own(const struct engine_run *r)
-{
-	const size_t len = strlen(r->clone), id_len = strlen(r->id);
-
-	return (r->removed || r->state == ENGINE_RUN_RUNNING) && len > id_len &&
-	       strcmp(r->clone + len - id_len, r->id) == 0;
-}
-
 static void fill(struct row *row, const struct engine_run *r)
 {
 	const bool over = r->state == ENGINE_RUN_ENDED || r->state == ENGINE_RUN_CANCELLED;
 
 	row->outcome = runs_outcome(r, row->outcome_text);
-	row->clone = is_its_own(r) ? "-" : r->clone;
+	row->clone = runs_clone(r);
 	row->took = over ? duration_format(r->duration_ms, row->took_text) : "-";
 	row->when = out_when(r->started, row->when_text);
 }
@@ -99,19 +88,11 @@ static struct widths measure(const struct engine_runs *runs, size_t n)
 	return w;
 }
 
-/* How much of a command fits beside the other columns; on a narrow terminal the row goes on below. */
-static size_t command_room(const struct invocation *inv, const struct widths *w)
-{
-	const size_t others = (size_t)(ID_WIDTH + w->outcome + w->clone + w->took + w->when + 10);
-	const size_t columns = out_columns(fileno(inv->out), others + SHOWN_COMMAND + 3);
-
-	return columns > others + LEAST_COMMAND + 3 ? columns - others - 3 : LEAST_COMMAND;
-}
-
 static void print_human(const struct invocation *inv, const struct engine_runs *runs, size_t n)
 {
 	const struct widths w = measure(runs, n);
-	const size_t room = command_room(inv, &w);
+	const int others = ID_WIDTH + w.outcome + w.clone + w.took + w.when + 10;
+	const size_t room = runs_command_room(inv, (size_t)others);
 	CLEANUP(fold_end) struct fold fold = { 0 };
 	struct row row;
 

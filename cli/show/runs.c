@@ -12,6 +12,8 @@
 
 #define ADDRESS_MAX    24
 #define JSON_PATHS_MAX 1000
+#define SHOWN_COMMAND  60 /* bytes, where no terminal says how wide it is */
+#define LEAST_COMMAND  8
 
 static const char *const state_names[] = {
 	[ENGINE_RUN_RUNNING] = "running",     [ENGINE_RUN_ENDED] = "ended",
@@ -188,6 +190,21 @@ void runs_set_changed(struct json j, const struct engine_run *r)
 		json_set_text(one, "status", status);
 	}
 	json_set_bool(changed, "truncated", r->changed.truncated || r->changed.n > JSON_PATHS_MAX);
+}
+
+const char *runs_clone(const struct engine_run *r)
+{
+	const size_t len = strlen(r->clone), id_len = strlen(r->id);
+	const bool its_own = len > id_len && strcmp(r->clone + len - id_len, r->id) == 0;
+
+	return its_own && (r->removed || r->state == ENGINE_RUN_RUNNING) ? "-" : r->clone;
+}
+
+size_t runs_command_room(const struct invocation *inv, size_t others)
+{
+	const size_t columns = out_columns(fileno(inv->out), others + SHOWN_COMMAND + 3);
+
+	return columns > others + LEAST_COMMAND + 3 ? columns - others - 3 : LEAST_COMMAND;
 }
 
 void runs_print_command(FILE *out, const struct engine_run *r, size_t most)

@@ -15,6 +15,12 @@ void runs_set_changed(struct json j, const struct engine_run *r);
 /* A line for each port that is published, with `end` at its end. */
 void runs_print_published(FILE *out, const struct engine_run *r, const char *end);
 
+/* The name of its clone; "-" for one that was made for it and not kept, which its id names. */
+const char *runs_clone(const struct engine_run *r);
+
+/* How many bytes of a command fit beside `others` columns; a very narrow terminal breaks the line. */
+size_t runs_command_room(const struct invocation *inv, size_t others);
+
 /* Its words as a shell would take them, as far as they fit. */
 void runs_print_command(FILE *out, const struct engine_run *r, size_t most);
 

@@ -587,18 +587,30 @@ def a_clone_in_use_is_neither_removed_nor_unmounted(w):
 
 # --- records ----------------------------------------------------------------------------------
 
+def on_terminal(w, *args):
+    """The lines of a command on a terminal of 80 columns."""
+    ours, theirs = pty.openpty()
+    termios.tcsetwinsize(theirs, (24, 80))
+    w.ok(*args, stdout=theirs, env={**w.env, "TERM": "dumb"})
+    os.close(theirs)
+    lines = os.read(ours, 65536).decode().splitlines()
+    os.close(ours)
+    return lines
+
+
 @live_test
 def a_terminal_shows_each_run_in_one_line(w):
     clone(w)
     sh(w, "true # " + "long " * 30)
     assert len(w.ok("runs").out.splitlines()[1]) > 100, "no terminal"
-    ours, theirs = pty.openpty()
-    termios.tcsetwinsize(theirs, (24, 80))
-    w.ok("runs", stdout=theirs, env={**w.env, "TERM": "dumb"})
-    os.close(theirs)
-    lines = os.read(ours, 65536).decode().split("\r\n")
-    os.close(ours)
-    assert len(lines) == 3 and len(lines[1]) == 80 and lines[1].endswith("..."), lines
+    _, row = on_terminal(w, "runs")
+    assert len(row) == 80 and row.endswith("..."), row
+    first = start(w, "--", "sh", "-c", "echo begun; sleep 60 # long, long, long")
+    assert line_of(first) == b"begun\n"
+    head, row = on_terminal(w, "ps")
+    assert len(head) < 80 and re.match(r"[0-9a-f]{12}  -  ", row) and len(row) == 80, (head, row)
+    w.ok("cancel", row[:12])
+    first.communicate(timeout=60)
 
 
 @live_test
