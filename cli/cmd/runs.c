@@ -105,8 +105,7 @@ static void print_human(const struct invocation *inv, const struct engine_runs *
 		unborn_empty(inv, "no runs yet", "help run");
 		return;
 	}
-	fold_begin(&fold, inv, out_columns(fileno(inv->out), 0),
-		   (size_t)(ID_WIDTH + w.outcome + w.clone + w.took + w.when) + 5 * strlen("  "));
+	fold_begin(&fold, inv, out_columns(fileno(inv->out), 0), (size_t)others);
 	inv = &fold.to;
 	fprintf(inv->out, "%-*s  %-*s  %-*s  %*s  %-*s  %s\n", ID_WIDTH, "RUN", w.outcome,
 		"ENDED WITH", w.clone, "CLONE", w.took, "TOOK", w.when, "WHEN", "COMMAND");
