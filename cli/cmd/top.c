@@ -392,7 +392,7 @@ static void print_run(const struct invocation *inv, const struct pair *p, size_t
 		use->known ? size_format(use->memory, memory) : "-",
 		size_format((uint64_t)run_written(p, i), written), use->processes,
 		use->left_ms > 0 ? duration_format(use->left_ms, left) : "-");
-	out_name(inv->out, r->clone);
+	out_name(inv->out, runs_clone(r));
 	fputs("  ", inv->out);
 	runs_print_command(inv->out, r, SHOWN_COMMAND);
 	fputs(waits_for_answer(p, r->id) ? "  (waits for an answer)\n" : "\n", inv->out);

@@ -609,6 +609,7 @@ def a_terminal_shows_each_run_in_one_line(w):
     assert line_of(first) == b"begun\n"
     head, row = on_terminal(w, "ps")
     assert len(head) < 80 and re.match(r"[0-9a-f]{12}  -  ", row) and len(row) == 80, (head, row)
+    assert any("  -  sh -c echo begun" in line for line in on_terminal(w, "top", "-n", "1"))
     w.ok("cancel", row[:12])
     first.communicate(timeout=60)
 
