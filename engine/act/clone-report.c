@@ -263,6 +263,7 @@ int clone_list(struct task *task, bool all, struct engine_clones *ret, struct er
 	size_t kept = 0;
 	int r = 0;
 
+	promises_let_end(task->host->promises);
 	if (!all) {
 		r = project_around(&task->engine, task->engine.store, &project, err);
 		t.only = &project.id;
@@ -361,6 +362,7 @@ int clone_status(struct task *task, const char *name, const struct engine_watch 
 
 	if (!name && !here)
 		return overview(task, watch, ret_project, err);
+	promises_let_end(task->host->promises);
 	r = report_clone(&t, name ? name : here, ret_clone, err);
 	if (r < 0)
 		return r;

@@ -159,6 +159,12 @@ NODISCARD int promises_await_closing(struct promises *p, const struct task *task
 				     const struct catalog_id *project,
 				     const struct engine_watch *watch, struct err *err);
 
+/*
+ * A capture that is about to end settles clones, and then what they started from.  Whoever compares the two without
+ * need lets it end first, for a second at most: meanwhile all their trees differ, and to compare them takes long.
+ */
+void promises_let_end(struct promises *p);
+
 uint64_t promises_left(struct promises *p); /* bytes of the projects that are still to be read */
 
 /* Is a capture of this project, or (NULL) of any, under way? */

@@ -21,6 +21,7 @@
 
 #define CLONES_MS 500 /* while others make clones, before newcomers wait */
 #define WAIT_MS   50
+#define END_MS    1000 /* that a comparison waits for an end */
 
 /* A clone of one of the snapshots. */
 struct settled_clone {
@@ -320,6 +321,24 @@ void promises_go(struct promises *p)
 	pthread_mutex_unlock(&p->lock);
 }
 
+/* lock held; a capture that others borrow from may take long to end */
+static bool is_ending(const struct promises *p)
+{
+	for (const struct promising *c = p->first; c; c = c->after)
+		if (promising_is_open(c) && c->closing && c->lent == 0)
+			return !p->ending;
+	return false;
+}
+
+void promises_let_end(struct promises *p)
+{
+	const uint64_t until = engine_clock_ms() + END_MS;
+	LOCKED(&p->lock);
+
+	while (is_ending(p) && engine_clock_ms() < until)
+		promises_wait_ms(p, WAIT_MS);
+}
+
 uint64_t promises_left(struct promises *p)
 {
 	uint64_t n = 0;
@@ -360,7 +379,6 @@ static int begin_settling(struct promising *c, struct err *err)
 	struct promises *p = c->all;
 	LOCKED(&p->lock);
 
-	c->closing = true;
 	while (!p->ending && !may_settle(c, engine_clock_ms() < until))
 		promises_wait_ms(p, WAIT_MS);
 	if (p->ending)
@@ -406,11 +424,11 @@ static int settle_all(struct settling *s, struct err *err)
 	return r;
 }
 
-static void reopen(struct promising *c)
+static void set_closing(struct promising *c, bool closing)
 {
 	LOCKED(&c->all->lock);
 
-	c->closing = false;
+	c->closing = closing;
 	pthread_cond_broadcast(&c->all->changed);
 }
 
@@ -419,9 +437,10 @@ int promising_settle(struct promising *p, struct err *err)
 	CLEANUP(settling_done) struct settling s = { .p = p, .store = p->all->host->store };
 	int r = settle_new(find_kept, p, &s.settle, err);
 
+	set_closing(p, true);
 	r = r < 0 ? r : settle_all(&s, err);
 	if (r < 0) {
-		reopen(p);
+		set_closing(p, false);
 		return r;
 	}
 	promises_linger("SNAPCOW_SETTLED_PAUSE");
