@@ -171,14 +171,23 @@ static int back_file(struct acting *a, size_t i, struct err *err)
 
 /* --- directories ------------------------------------------------------------------------ */
 
+/* Was it there when ours was to be made, or what holds it? */
+static bool is_theirs(const struct plan *p, size_t i)
+{
+	for (; i != PLAN_NONE && p->dirs[i].act == PLAN_CREATE; i = p->dirs[i].dir)
+		if (p->dirs[i].old_ino != 0)
+			return true;
+	return false;
+}
+
 /* Remove a directory we made, restore one we removed; attributes come later. */
 static int back_dir(struct acting *a, size_t i, struct err *err)
 {
 	struct plan_step *s = &a->plan->dirs[i];
 	int fd;
 
-	if (s->act == PLAN_CREATE && s->old_ino != 0)
-		return 0; /* theirs: it was there when ours was to be made */
+	if (is_theirs(a->plan, i))
+		return 0;
 	fd = dir_to_change(a, s->dir, err);
 	if (fd == -ESTALE && s->act == PLAN_CREATE)
 		return 0; /* not made yet */

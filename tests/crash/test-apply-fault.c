@@ -284,7 +284,7 @@ struct edit {
 	struct yard *y;
 	const char *path;
 	bool in_place;
-	bool dir; /* it is to be an empty directory */
+	bool dir; /* it is to be an empty directory, in "old" */
 	bool done;
 };
 
@@ -317,7 +317,8 @@ static void make(void *ctx)
 	AUTO_CLOSE int fd = -1;
 
 	if (e->dir) {
-		e->done = __real_mkdirat(e->y->g.fd, e->path, 0700) == 0;
+		e->done = __real_mkdirat(e->y->g.fd, "old", 0700) == 0 &&
+			  __real_mkdirat(e->y->g.fd, e->path, 0700) == 0;
 		return;
 	}
 	fd = openat(e->y->g.fd, e->path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
@@ -397,10 +398,10 @@ TEST(a_file_made_at_any_moment_where_one_of_many_is_to_land_stays)
 	CHECK(at > 300);
 }
 
-TEST(an_empty_directory_made_at_any_moment_where_ours_is_to_be_stays)
+TEST(empty_directories_made_at_any_moment_where_ours_are_to_be_stay)
 {
 	CLEANUP(yard_done) struct yard y = yard_new("made-dir");
-	struct edit e = { .y = &y, .path = "old", .dir = true };
+	struct edit e = { .y = &y, .path = "old/empty", .dir = true };
 	unsigned long at = 1;
 
 	while (edit_at(&e, at, make))
