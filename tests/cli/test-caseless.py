@@ -81,6 +81,13 @@ def put(top, name, text="x"):
     (top / name).write_text(text)
 
 
+def drop(path):
+    if path.is_dir():
+        shutil.rmtree(path)
+    else:
+        path.unlink()
+
+
 @caseless
 def a_pull_of_two_names_that_are_one_there_is_refused_until_one_is_gone(w, o):
     o.ok("init")
@@ -97,8 +104,7 @@ def a_pull_of_two_names_that_are_one_there_is_refused_until_one_is_gone(w, o):
             same(picture(o.project), empty)
             tidy(o)
             for name in {one.split("/")[0], two.split("/")[0]}:
-                path = w.project / name
-                shutil.rmtree(path) if path.is_dir() else path.unlink()
+                drop(w.project / name)
     w.ok("push", depot(w))
     o.ok("pull", depot(w))
     same(picture(o.project), picture(w.project))
