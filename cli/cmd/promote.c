@@ -247,9 +247,8 @@ static int promote_run(struct invocation *inv, struct err *err)
 	if (args->rules)
 		return list_rules(inv, err);
 	r = check_root(args, err);
-	if (r < 0)
-		return r;
-	r = join_checks(inv, &checks, &options, err);
+	if (r >= 0)
+		r = join_checks(inv, &checks, &options, err);
 	if (r < 0)
 		return r;
 	set_limits(args, &limits);
