@@ -125,6 +125,7 @@ struct layer {
 	bool holding;             /* writes wait, but for pieces of those that have begun */
 	unsigned names_held;      /* > 0: renames of directories wait, */
 	uint64_t names_until;     /* and no longer than so, monotonic ms */
+	unsigned names_waiting;   /* so many renames */
 	bool sealed;              /* its end: what is not in memory waits too */
 	_Atomic int failed;       /* what the last persist failed with, or 0 */
 	_Atomic int64_t hurry_at; /* ms, when it is to be persisted all the same; 0: no haste */

@@ -140,18 +140,28 @@ static int get_unlocked(struct op *op, int (*fn)(struct op *op))
 /* Programs that rename give up on EBUSY; whoever holds names does so for less, unless the machine is busy. */
 #define NAMES_WAIT_MS 2000
 
+/* Each takes a thread of the mount, and the kernel lets nobody look up a name in its directories meanwhile. */
+#define NAMES_WAITING_MAX 8
+
 static int wait_for_names(struct layer *l)
 {
 	const uint64_t began = clock_ms();
+	int r = 0;
 
+	if (l->names_waiting == NAMES_WAITING_MAX)
+		return -EBUSY;
+	l->names_waiting++;
 	for (uint64_t now = began; l->names_held > 0 && now < l->names_until; now = clock_ms()) {
 		const uint64_t left = l->names_until - now, wait = began + NAMES_WAIT_MS - now;
 
-		if (now >= began + NAMES_WAIT_MS)
-			return -EBUSY;
+		if (now >= began + NAMES_WAIT_MS) {
+			r = -EBUSY;
+			break;
+		}
 		sys_cond_wait_ms(&l->calm, &l->lock, left < wait ? left : wait);
 	}
-	return 0;
+	l->names_waiting--;
+	return r;
 }
 
 static int get(struct op *op)

@@ -43,39 +43,54 @@ static int find_start(struct store *s, const char *name, struct object_id *ret, 
 	return 1;
 }
 
-/* As they are now, with no directory moved from then on. */
-static int look_held(const struct run_hiding *h, struct run_search *s, struct object_id *was,
-		     struct control *names, struct run_secrets_found *ret, struct err *err)
-{
-	struct object_id now;
-	int r = hold_ask_names(h->engine, h->stage->clone, HOLD_NAMES_MS, names, &now, err);
+/* A look at the clone as it is now; with `names` no directory is moved from then on. */
+struct relook {
+	const struct run_hiding *hiding;
+	struct run_search *search;
+	struct object_id was;  /* what was looked at last */
+	struct control *names; /* NULL: directories may be moved */
+	uint64_t until_ms;     /* of the whole search */
+};
 
-	if (r < 0 || object_id_equal(&now, was))
+#define STILL_MS 500 /* in which what changed must be looked through if directories may be moved */
+
+static int look_once(struct relook *l, uint64_t until_ms, struct run_secrets_found *ret,
+		     struct err *err)
+{
+	CLEANUP(control_done) struct control pin = CONTROL_INIT;
+	struct object_id now;
+	int r = hold_ask_names(l->hiding->engine, l->hiding->stage->clone,
+			       l->names ? HOLD_NAMES_MS : 0, l->names ? l->names : &pin, &now, err);
+
+	if (r < 0 || object_id_equal(&now, &l->was))
 		return r;
 	run_secrets_found_done(ret);
-	*was = now;
-	return run_search_look(s, &now, ret, err);
+	l->was = now;
+	run_search_until(l->search, until_ms);
+	return run_search_look(l->search, &now, ret, err);
 }
 
-/* Half of the time is for the mounts. */
-static int look_until_still(const struct run_hiding *h, struct run_search *s, struct object_id *was,
-			    struct control *names, uint64_t *ret_by_ms,
-			    struct run_secrets_found *ret, struct err *err)
+/* Half of the time of a hold is for the mounts. */
+static int look_until_still(struct relook *l, uint64_t *ret_by_ms, struct run_secrets_found *ret,
+			    struct err *err)
 {
 	for (int i = 0; i < TRIES; i++) {
 		const uint64_t began = clock_ms();
-		int r = look_held(h, s, was, names, ret, err);
+		const uint64_t by = began + (l->names ? HOLD_NAMES_MS / 2 : STILL_MS);
+		int r = look_once(l, by < l->until_ms ? by : l->until_ms, ret, err);
 
-		*ret_by_ms = began + HOLD_NAMES_MS;
-		if (r < 0 || clock_ms() < began + HOLD_NAMES_MS / 2)
+		if (l->names)
+			*ret_by_ms = began + HOLD_NAMES_MS;
+		if ((r < 0 && r != -ETIMEDOUT) || clock_ms() < by)
 			return r;
-		control_done(names);
+		if (l->names)
+			control_done(l->names);
 	}
 	return err_set(
 	    err, -EBUSY,
 	    "clone '%s' changes faster than it can be looked through for secrets: try again "
 	    "when less is written in it, or run in another clone",
-	    h->stage->clone);
+	    l->hiding->stage->clone);
 }
 
 /* `names` NULL: numbers count, and directories may be moved. */
@@ -84,7 +99,7 @@ static int find(const struct run_hiding *h, size_t each, size_t most, struct con
 {
 	CLEANUP(run_search_free_p) struct run_search *s = NULL;
 	CLEANUP(control_done) struct control pin = CONTROL_INIT;
-	struct object_id now, start;
+	struct object_id start;
 	struct run_secrets_in in = {
 		.top = names ? h->stage->project : "/", /* else it is the run's root */
 		.dir = h->clone_fd,
@@ -92,18 +107,18 @@ static int find(const struct run_hiding *h, size_t each, size_t most, struct con
 		.max = most,
 		.until_ms = clock_ms() + SEARCH_MS,
 	};
+	struct relook again = { .hiding = h, .names = names, .until_ms = in.until_ms };
 	int r = engine_store(h->engine, STORE_READ, &in.store, err);
 
 	r = r < 0 ? r : find_start(in.store, h->stage->clone, &start, err);
 	if (r < 0)
 		return r;
 	in.before = r > 0 ? &start : NULL;
-	r = hold_ask_names(h->engine, h->stage->clone, 0, &pin, &now, err);
+	r = hold_ask_names(h->engine, h->stage->clone, 0, &pin, &again.was, err);
 	r = r < 0 ? r : run_search_new(&in, &s, err);
-	r = r < 0 ? r : run_search_look(s, &now, ret, err);
-	if (r < 0 || !names)
-		return r;
-	return look_until_still(h, s, &now, names, ret_by_ms, ret, err);
+	r = r < 0 ? r : run_search_look(s, &again.was, ret, err);
+	again.search = s;
+	return r < 0 ? r : look_until_still(&again, ret_by_ms, ret, err);
 }
 
 /* --- by paths --------------------------------------------------------------------------- */

@@ -9,6 +9,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -199,6 +200,8 @@ static bool may_have_key(struct finding *f, const struct tree_entry *e)
 	struct content c;
 	ssize_t n;
 
+	/* The content of a file with several names may change and its directory's id does not. */
+	f->traces += e->form == TREE_LINK;
 	if (e->form == TREE_LINK &&
 	    root_link(f->s->in.store, f->root, e->ino, &file, &hold, &unused) < 0)
 		return true;
@@ -265,18 +268,33 @@ static int leave(struct finding *f)
 	return 0;
 }
 
+static int check_path(size_t len, struct err *err)
+{
+	return len < PATH_MAX
+		   ? 0
+		   : err_set(err, -ENAMETOOLONG,
+			     "one is deeper than a path can be long: remove the directories that "
+			     "it lies in");
+}
+
 static int add_found(struct finding *f, size_t path_len, uint64_t ino, struct err *err)
 {
 	struct run_secrets_found *const found = f->found;
-	char *path;
+	char *path = NULL;
+	int r;
 
 	if (!found)
 		return 0;
 	if (!VEC_ROOM(found->list, found->n, found->cap))
 		return err_nomem(err);
-	path = strndup((const char *)f->path.data, path_len);
-	if (!path)
-		return err_nomem(err);
+	r = f->s->in.each < SIZE_MAX ? check_path(path_len, err) : 0;
+	if (r < 0)
+		return r;
+	if (f->s->in.each < SIZE_MAX) {
+		path = strndup((const char *)f->path.data, path_len);
+		if (!path)
+			return err_nomem(err);
+	}
 	found->list[found->n++] = (struct run_secret){ path, ino };
 	return 0;
 }
@@ -355,7 +373,8 @@ static int follow(struct finding *f, struct err *err)
 	f->traces++; /* it may lead to something when the clone has changed */
 	if (!path)
 		return err_nomem(err);
-	r = run_follow(&in, path, &end, &to, err);
+	r = check_path(f->path.len, err);
+	r = r < 0 ? r : run_follow(&in, path, &end, &to, err);
 	if (r <= 0)
 		return r;
 	f->linked |= to.form == TREE_LINK;
@@ -523,6 +542,11 @@ static int look(struct run_search *s, const struct object_id *id, struct run_sec
 	    (f.linked || !has_all(&f.numbers, &f.targets) || !has_all(&f.numbers, &s->was)))
 		r = look_by_number(s, &f, ret, err);
 	return r;
+}
+
+void run_search_until(struct run_search *s, uint64_t until_ms)
+{
+	s->in.until_ms = until_ms;
 }
 
 int run_search_look(struct run_search *s, const struct object_id *root,

@@ -14,7 +14,7 @@
 #include "cowfs/store/store.h"
 
 struct run_secret {
-	char *path; /* owned; from the top */
+	char *path; /* owned; from the top; NULL if all are wanted by number */
 	uint64_t ino;
 };
 
@@ -28,11 +28,12 @@ void run_secrets_found_done(struct run_secrets_found *f);
 struct run_secrets_in {
 	struct store *store;
 	const struct object_id
-	    *before;       /* what the clone began with; NULL: nobody wrote in it yet */
-	const char *top;   /* where the run sees the clone: absolute symlinks below it stay there */
-	int dir;           /* the clone's mount */
-	size_t each;       /* a directory with more than these is hidden as a whole */
-	size_t max;        /* so many can be hidden */
+	    *before;     /* what the clone began with; NULL: nobody wrote in it yet */
+	const char *top; /* where the run sees the clone: absolute symlinks below it stay there */
+	int dir;         /* the clone's mount */
+	size_t each;     /* a directory with more than these is hidden as a whole; SIZE_MAX: numbers
+			      alone are wanted */
+	size_t max;      /* so many can be hidden */
 	uint64_t until_ms; /* of the monotonic clock: the search ends then, in whatever state */
 };
 
@@ -47,7 +48,11 @@ DEFINE_CLEANUP(struct run_search *, run_search_free)
 /*
  * All of them in the state `root`; of a directory with more than `each` of them only its own.  For a later
  * state of the same clone only what is not the same is looked through again.  All or nothing: -E2BIG
- * (there are more than `max`), -ETIMEDOUT and -ELOOP (nested too deep) with sentences that say what to do.
+ * (there are more than `max`), -ETIMEDOUT, -ELOOP (nested too deep) and -ENAMETOOLONG with sentences that
+ * say what to do.
  */
 NODISCARD int run_search_look(struct run_search *s, const struct object_id *root,
 			      struct run_secrets_found *ret, struct err *err);
+
+/* Until another time than the search began with. */
+void run_search_until(struct run_search *s, uint64_t until_ms);

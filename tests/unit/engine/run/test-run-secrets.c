@@ -1,6 +1,7 @@
 #include "engine/run/run-secrets.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <stdio.h>
 #include <sys/stat.h>
 
@@ -283,6 +284,48 @@ TEST(a_later_state_is_looked_through_where_it_differs)
 	CHECK_OK(run_search_look(s, &now, &found, &err), &err);
 	two = paths_of(&v, &found);
 	CHECK_STR(two, " d3/other/.env d4/e/linked d5/e/.npmrc d6/e/again");
+}
+
+TEST(a_key_in_a_file_with_two_names_is_found_though_its_directories_are_as_they_were)
+{
+	CLEANUP(live_close) struct live v = { 0 };
+	struct object_id before;
+
+	live_open(&v, "two-names");
+	live_mkdir(&v, "a");
+	live_mkdir(&v, "b");
+	live_put(&v, "a/server.pem", "certificate");
+	CHECK_EQ(live_try_link(&v, "a/server.pem", "b/server.pem"), 0);
+	before = live_persist(&v);
+	live_put(&v, "a/server.pem", "-----BEGIN PRIVATE KEY-----");
+	check_found(&v, &before, " a/server.pem b/server.pem");
+}
+
+TEST(what_lies_too_deep_for_a_path_is_refused_unless_numbers_are_wanted)
+{
+	const size_t step = 200;
+	CLEANUP(live_close) struct live v = { 0 };
+	CLEANUP(run_secrets_found_done) struct run_secrets_found found = { 0 };
+	struct run_secrets_in in;
+	struct err err = { 0 };
+	char path[PATH_MAX + 512] = "";
+
+	live_open(&v, "too-deep");
+	while (strlen(path) < PATH_MAX) {
+		memset(path + strlen(path), 'd', step);
+		live_mkdir(&v, path);
+		strcat(path, "/");
+	}
+	strcat(path, ".env");
+	live_put(&v, path, "secret");
+	in = looking_in(&v);
+	CHECK_EQ(try_find(&v, &in, &found, &err), -ENAMETOOLONG);
+	CHECK_HAS(err.msg, "deeper than a path can be long");
+	run_secrets_found_done(&found);
+	in.each = SIZE_MAX;
+	CHECK_OK(try_find(&v, &in, &found, &err), &err);
+	CHECK_EQ(found.n, 1);
+	CHECK_EQ(found.list[0].ino, live_stat(&v, path).st_ino);
 }
 
 TEST(a_tree_is_looked_through_to_its_bottom)
