@@ -28,17 +28,23 @@ static void add_left_path(struct promoting *p, const char *path, size_t len, con
  */
 static bool was_unread(struct promoting *p, const char *path)
 {
-	const char *const lists[] = { p->base.lacks, p->theirs.lacks };
-	const char *lacks = p->theirs.lacks, *at = NULL;
+	const struct {
+		const char *lacks;
+		const struct object_id *root;
+	} sides[] = { { p->base.lacks, &p->base.root }, { p->theirs.lacks, &p->theirs_root } };
+	const char *at = NULL;
 	size_t len = 0;
 
-	for (size_t i = 0; i < ARRAY_LEN(lists) && !at; i++)
-		at = survey_lacks_at(lists[i], path, &len);
-	/* A failure here is one of the merge, too. */
-	if (!at && lacks && strcmp(lacks, SNAPSHOT_LACKS_MORE) == 0 &&
-	    part_is_in(p->store, &p->theirs_root, path, NULL) <= 0) {
-		at = path;
-		len = strlen(path);
+	for (size_t i = 0; i < ARRAY_LEN(sides) && !at; i++) {
+		const char *lacks = sides[i].lacks;
+
+		at = survey_lacks_at(lacks, path, &len);
+		/* A failure here is one of the merge, too. */
+		if (!at && lacks && strcmp(lacks, SNAPSHOT_LACKS_MORE) == 0 &&
+		    part_is_in(p->store, sides[i].root, path, NULL) <= 0) {
+			at = path;
+			len = strlen(path);
+		}
 	}
 	if (at)
 		add_left_path(p, at, len, "could not be read then");
@@ -82,10 +88,11 @@ bool promoting_takes(const char *path, void *ctx)
 
 static int refuse_unread(const char *path, char status, void *ctx, struct err *err)
 {
-	const struct promoting *p = ctx;
+	struct promoting *p = ctx;
 
 	(void)status;
-	if (!survey_unread_at(&p->landing.now, path))
+	if (!survey_unread_at(&p->landing.now, path) ||
+	    (p->undoes.kind == RECEIPT_ROLLBACK && was_unread(p, path)))
 		return 0;
 	return err_set(err, -EACCES,
 		       "nothing is taken back: '%.160s' belongs to it and cannot be read", path);

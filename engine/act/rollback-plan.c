@@ -8,6 +8,7 @@
 #include "cowfs/store/pin.h"
 #include "engine/act/land-i.h"
 #include "engine/act/rolling-i.h"
+#include "engine/act/survey-i.h"
 #include "engine/find/part-i.h"
 #include "snapshot/merge/merge.h"
 #include "snapshot/text/ignore.h"
@@ -57,7 +58,7 @@ static int find_left(const struct rolling *g, struct leaving *l, struct err *err
 {
 	size_t n = 2 + (g->unread ? g->unread->n : 0);
 
-	l->lacks = strdup(g->lacks ? g->lacks : "");
+	l->lacks = strdup(g->lacks && !g->clone.name ? g->lacks : "");
 	for (const char *p = l->lacks; p && (p = strstr(p, "//")); p += 2)
 		n++;
 	l->list = calloc(n, sizeof(*l->list));
@@ -87,11 +88,14 @@ struct picking {
 	struct err *err;
 };
 
-/* What is not there cannot be told from what was not named. */
+/* What is not there cannot be told from what was not named; a clone may have made what its base lacked. */
 static bool is_known(struct picking *p, const char *path)
 {
 	const struct rolling *g = p->rolling;
-	int r = lacks_more(g) ? part_is_in(g->store, &g->to.root, path, p->err) : 1;
+	size_t len;
+	const bool in_doubt =
+	    lacks_more(g) || (g->clone.name && survey_lacks_at(g->lacks, path, &len));
+	int r = in_doubt ? part_is_in(g->store, &g->to.root, path, p->err) : 1;
 
 	if (r < 0 && p->r == 0)
 		p->r = r;

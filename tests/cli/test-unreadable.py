@@ -332,8 +332,12 @@ def an_undo_of_a_rollback_leaves_what_could_not_be_read_then(w: World):
         (w.project / "README.md").write_text("second\n")
         for name in names:
             close(w.project / name)
-        skips(snap("rollback", "--skip-unreadable", "@").ends(0), names[0])
-        assert (w.project / "README.md").read_text() == "first\n"
+        for back in (["undo", "--skip-unreadable"], None):  # the first beside what still cannot be read
+            skips(snap("rollback", "--skip-unreadable", "@").ends(0), names[0])
+            assert (w.project / "README.md").read_text() == "first\n"
+            if back:
+                snap(*back).ends(0)
+                assert (w.project / "README.md").read_text() == "second\n"
         reopen(w, *names)
         got = snap("undo").ends(0)
         assert f"left alone: {names[0]}, which could not be read then" in got.out.decode(), got
@@ -372,6 +376,22 @@ def a_clones_snapshot_lacks_what_its_base_lacks(w: World):
     (own,) = [s["snapshot"] for s in listed if s["message"] == "own"]
     snap("rollback", "other", own).ends(0)
     assert snap("run", "other", "--", "cat", "made", "late").ends(0).out == b"mine\nprecious\n"
+    snap("stop", "--force").ends(0)
+
+
+@live_test
+def a_clone_has_back_what_it_made_where_its_base_knows_nothing(w: World):
+    snap, _ = prepare(w, "late")
+    snap("clone", "--skip-unreadable", "-n", "c").ends(0)
+    snap("run", "--no-snapshot", "c", "--", "sh", "-c", "echo mine >late").ends(0)
+    snap("snapshot", "c", "-m", "own").ends(0)
+    listed = snap("log", "--all", "--json").ends(0).json("snap.log/1")["snapshots"]
+    (own,) = [s["snapshot"] for s in listed if s["message"] == "own"]
+    (w.project / "README.md").write_text("second\n")
+    snap("rebase", "--skip-unreadable", "c").ends(0)
+    snap("run", "--no-snapshot", "c", "--", "sh", "-c", "echo damaged >late").ends(0)
+    snap("rollback", "c", own, "--path", "late").ends(0)
+    assert snap("run", "c", "--", "cat", "README.md", "late").ends(0).out == b"second\nmine\n"
     snap("stop", "--force").ends(0)
 
 
