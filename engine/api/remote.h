@@ -133,9 +133,9 @@ NODISCARD int engine_fetch(struct engine *e, const struct engine_fetch_options *
 
 /*
  * Fetch, and say whether the project can simply become that snapshot.  ret_since is the snapshot that it
- * was when this name was pushed or pulled last: whoever changes the project has to make sure that it still
- * looks like that (`since` of engine_rollback()).  "": that is not known, and *ret_changed is true if the
- * project has files that are not the snapshot's, which are to be merged.  The project's files are untouched.
+ * was when this name was pushed or pulled last, or what it is now if that is not known: whoever changes the
+ * project has to make sure that it still looks like that (`since` of engine_rollback()).  *ret_changed: it
+ * was neither pushed nor pulled, and has files that are not the snapshot's.  Its files are untouched.
  */
 NODISCARD int engine_fetch_for(struct engine *e, const struct engine_fetch_options *options,
 			       struct engine_fetched *ret, bool *ret_changed,

@@ -41,9 +41,13 @@ void engine_fetch_applied(struct engine *e, const struct engine_fetched *fetched
 	seen_save(e, &t, &seen);
 }
 
-/* 1 if the project has files that are not those of the snapshot.  A new project is registered. */
+/*
+ * 1 if the project has files that are not those of the snapshot; ret is what it is.  A new project is
+ * registered.
+ */
 static int has_others(struct engine *e, const struct engine_fetch_options *options,
-		      const struct engine_fetched *fetched, struct err *err)
+		      const struct engine_fetched *fetched, char ret[ENGINE_ID_SIZE],
+		      struct err *err)
 {
 	CLEANUP(engine_taken_done) struct engine_taken taken = { 0 };
 	CLEANUP(snapshot_done) struct snapshot now = { 0 }, then = { 0 };
@@ -56,8 +60,11 @@ static int has_others(struct engine *e, const struct engine_fetch_options *optio
 		r = engine_store(e, STORE_READ, &store, err);
 	if (r == 0)
 		r = snapshot_find(store, taken.snapshot.id, &now, err);
-	if (r < 0 || now.files == 0)
+	if (r < 0)
 		return r;
+	memcpy(ret, taken.snapshot.id, sizeof(taken.snapshot.id));
+	if (now.files == 0)
+		return 0;
 	r = snapshot_find(store, fetched->snapshot.id, &then, err);
 	if (r == 0)
 		r = changes_count(store, &then.root, &now.root, &changes, err);
@@ -76,7 +83,7 @@ int engine_fetch_for(struct engine *e, const struct engine_fetch_options *option
 	if (r >= 0)
 		r = engine_fetch(e, options, &fetched, err);
 	if (r >= 0 && !known)
-		r = has_others(e, options, &fetched, err);
+		r = has_others(e, options, &fetched, since, err);
 	if (r < 0)
 		return r;
 	*ret_changed = r == 1 && !known;
