@@ -43,8 +43,8 @@ static int keep_now(void *ctx, const struct object_id *promise, uint64_t waited_
 	if (held >= 0 && promises_stash(p, promise, held) == 0)
 		return 0;
 	/* Whether it is promised is not known yet, and whoever writes to it now would change it. */
-	if (waited_ms < PROMISES_PATIENCE_MS && promises_may_turn_up(p, promise))
-		return -EAGAIN;
+	if (promises_may_turn_up(p, promise))
+		return waited_ms < PROMISES_PATIENCE_MS ? -EAGAIN : -ESTALE;
 	r = promises_keep(promise, &unused, p, &err);
 	if (r == -ECANCELED)
 		return -ESTALE; /* nobody needs it any more */
