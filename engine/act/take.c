@@ -539,9 +539,11 @@ static int take_clone(struct taking *t, struct err *err)
 	project_done(&t->project);
 	clone_done(&t->clone);
 	snapshot_done(&t->parent);
+	snapshot_done(&t->base);
 	t->project = (struct project){ 0 };
 	t->clone = (struct clone){ 0 };
 	t->parent = (struct snapshot){ 0 };
+	t->base = (struct snapshot){ 0 };
 	r = promises_enter(p, t->task, &scope, &t->options->watch, err);
 	if (r < 0)
 		return r;
