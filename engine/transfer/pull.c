@@ -41,30 +41,19 @@ void engine_fetch_applied(struct engine *e, const struct engine_fetched *fetched
 	seen_save(e, &t, &seen);
 }
 
-/*
- * 1 if the project has files that are not those of the snapshot; ret is what it is.  A new project is
- * registered.
- */
-static int has_others(struct engine *e, const struct engine_fetch_options *options,
-		      const struct engine_fetched *fetched, char ret[ENGINE_ID_SIZE],
-		      struct err *err)
+/* 1 if the project, as it was taken, has files that are not those of the snapshot. */
+static int has_others(struct engine *e, const struct engine_taken *taken,
+		      const struct engine_fetched *fetched, struct err *err)
 {
-	CLEANUP(engine_taken_done) struct engine_taken taken = { 0 };
 	CLEANUP(snapshot_done) struct snapshot now = { 0 }, then = { 0 };
-	const struct engine_take_options take = { .automatic = true, .watch = options->watch };
 	struct changes changes = { 0 };
 	struct store *store;
-	int r = engine_take(e, &take, &taken, err);
+	int r = engine_store(e, STORE_READ, &store, err);
 
 	if (r == 0)
-		r = engine_store(e, STORE_READ, &store, err);
-	if (r == 0)
-		r = snapshot_find(store, taken.snapshot.id, &now, err);
-	if (r < 0)
+		r = snapshot_find(store, taken->snapshot.id, &now, err);
+	if (r < 0 || now.files == 0)
 		return r;
-	memcpy(ret, taken.snapshot.id, sizeof(taken.snapshot.id));
-	if (now.files == 0)
-		return 0;
 	r = snapshot_find(store, fetched->snapshot.id, &then, err);
 	if (r == 0)
 		r = changes_count(store, &then.root, &now.root, &changes, err);
@@ -76,14 +65,21 @@ int engine_fetch_for(struct engine *e, const struct engine_fetch_options *option
 		     struct err *err)
 {
 	CLEANUP(engine_fetched_done) struct engine_fetched fetched = { 0 };
+	CLEANUP(engine_taken_done) struct engine_taken taken = { 0 };
+	const struct engine_take_options take = { .automatic = true, .watch = options->watch };
 	char since[ENGINE_ID_SIZE] = "";
 	int r = find_before(e, options->from, since, err);
 	const bool known = r == 1;
 
 	if (r >= 0)
 		r = engine_fetch(e, options, &fetched, err);
-	if (r >= 0 && !known)
-		r = has_others(e, options, &fetched, since, err);
+	/* It registers a new project, and remembers what it read: the change that follows reads little. */
+	if (r >= 0)
+		r = engine_take(e, &take, &taken, err);
+	if (r >= 0 && !known) {
+		memcpy(since, taken.snapshot.id, sizeof(since));
+		r = has_others(e, &taken, &fetched, err);
+	}
 	if (r < 0)
 		return r;
 	*ret_changed = r == 1 && !known;
