@@ -112,7 +112,7 @@ static int next_below(struct step *s, enum object_kind *ret_kind, struct object_
 /* 1: a chunk that is to be read.  0 at the end. */
 static int next_chunk(struct outbound_ahead *a, struct object_id *ret, struct err *err)
 {
-	enum object_kind kind;
+	enum object_kind kind = OBJECT_CHUNK;
 
 	while (a->depth > 0) {
 		int r = next_below(&a->steps[a->depth - 1], &kind, ret, err);

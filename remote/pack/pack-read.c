@@ -435,7 +435,7 @@ static int get(struct pack_set *s, enum object_kind kind, const struct digest *d
 	const uint64_t *where = digest_table_find(&s->where, kind, digest);
 	const struct pack_object *o;
 	char text[DIGEST_TEXT_SIZE];
-	const struct cached *frame;
+	const struct cached *frame = NULL;
 	struct digest have;
 	struct pack *p;
 	int r;
