@@ -273,6 +273,13 @@ def gone(pid, seconds):
         os.close(fd)
 
 
+def stop_process(pid):
+    """Stop it, and wait until no thread of it runs any more: the signal alone says nothing of when."""
+    os.kill(pid, signal.SIGSTOP)
+    tasks = Path(f"/proc/{pid}/task")
+    until(lambda: all(p.read_text().rpartition(")")[2].split()[0] == "T" for p in tasks.glob("*/stat")))
+
+
 def until(what, seconds=120):
     """What that returns, as soon as it is something, however long this machine takes.
 

@@ -15,7 +15,7 @@ import livetest  # noqa: E402  (found through the line above)
 from livetest import live_test  # noqa: E402
 from promotetest import daemon  # noqa: E402
 from runtest import clone, clones, line_of, run, sh, start  # noqa: E402
-from snaptest import SNAP, Skip, gone  # noqa: E402
+from snaptest import SNAP, Skip, gone, stop_process  # noqa: E402
 
 ASK = 0x534e4150
 INSIDE = ("--ro", str(Path(SNAP).parent), "--env", "ASAN_OPTIONS=detect_leaks=0")
@@ -211,7 +211,7 @@ class Stopped:
         self.daemon = daemon(w)
 
     def __enter__(self):
-        os.kill(self.daemon, signal.SIGSTOP)
+        stop_process(self.daemon)
         self.run.stdin.write(b"x")
         return self
 

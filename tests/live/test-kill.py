@@ -19,6 +19,7 @@ from pathlib import Path
 
 from livetest import (LONG, USER, Worker, World, clone, daemon_pid, is_clean, kill_daemon,
                       live_test, main, note, remount, within)
+from snaptest import stop_process
 
 SCRIBE = os.environ["SNAP_SCRIBE"]
 DEATHS = 100 if LONG else 6 if USER else 20
@@ -245,7 +246,7 @@ def a_program_that_waits_for_the_daemon_gets_an_error_when_it_dies(w: World):
     fd = os.open(path / "file", os.O_CREAT | os.O_RDWR)
     os.write(fd, b"x" * 4096)
     pid = daemon_pid(w)
-    os.kill(pid, 19)  # SIGSTOP: it answers nobody from now on
+    stop_process(pid)  # it answers nobody from now on
 
     def waits():
         os.fsync(fd)
