@@ -236,6 +236,7 @@ static int64_t give_memory_back(struct layers *ls)
 	/* The cache may hold what a removed clone had, up to its limits, and nobody will ask for it. */
 	if (few || swept)
 		cache_drop(ls->cache);
+	store_trim(ls->store);
 	pool_trim();
 	sys_return_memory();
 	pthread_mutex_lock(&ls->lock);

@@ -52,6 +52,3 @@ int object_damaged(struct err *err, enum object_kind kind, const struct object_i
 NODISCARD int object_compare(const struct object_key *key, const struct object_ref *what,
 			     const struct buf *stored, const void *data, size_t len,
 			     struct err *err);
-
-/* Close the idle ones; none may be taken. */
-void readers_close(struct store *s);

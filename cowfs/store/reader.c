@@ -19,12 +19,15 @@ static void reader_free(struct reader *rd)
 }
 DEFINE_CLEANUP(struct reader *, reader_free)
 
-void readers_close(struct store *s)
+void store_trim(struct store *s)
 {
-	while (s->idle) {
-		struct reader *rd = s->idle;
+	struct reader *rd, *next;
 
-		s->idle = rd->next;
+	pthread_mutex_lock(&s->pool_lock);
+	rd = TAKE_PTR(s->idle);
+	pthread_mutex_unlock(&s->pool_lock);
+	for (; rd; rd = next) {
+		next = rd->next;
 		reader_free(rd);
 	}
 }

@@ -333,7 +333,7 @@ void store_close(struct store *s)
 	if (!s)
 		return;
 	assert(!s->batches && !s->marks && s->pending.n == 0);
-	readers_close(s);
+	store_trim(s);
 	carry_end(s);
 	/* Chunks before names, here too: closing moves a log into its database. */
 	db_close(s->writer[TABLE_CHUNKS]);

@@ -109,5 +109,11 @@ NODISCARD int store_harden(struct store *s, struct err *err);
 /* Move all that the write-ahead logs hold into the databases, and make it durable. */
 NODISCARD int store_checkpoint(struct store *s, struct err *err);
 
+/*
+ * Close the connections for reading that nobody uses at the moment.  Each keeps up to 8 MiB of each
+ * database, and after many threads have read at once there are many.
+ */
+void store_trim(struct store *s);
+
 /* What the logs hold that the databases may yet have to grow by.  Never waits. */
 uint64_t store_log_bytes(struct store *s);

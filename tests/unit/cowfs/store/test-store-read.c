@@ -1,10 +1,9 @@
 /*
  * Reading a store: beside its writer, from many threads, and what is damaged.
  */
-#include "cowfs/store/store.h"
+#include "cowfs/store/store-i.h"
 
-#include <errno.h>
-#include <pthread.h>
+#include <sqlite3.h>
 #include <sys/stat.h>
 
 #include "tests/lib/damage.h"
@@ -104,6 +103,37 @@ TEST(many_threads_read_one_store)
 		CHECK_EQ(pthread_join(t[i], NULL), 0);
 		CHECK_EQ(g[i].failed, 0);
 	}
+}
+
+static unsigned idle_readers(const struct store *s)
+{
+	unsigned n = 0;
+
+	for (const struct reader *rd = s->idle; rd; rd = rd->next)
+		n++;
+	return n;
+}
+
+TEST(the_memory_of_readers_is_given_back_and_those_who_come_later_find_all)
+{
+	CLEANUP(store_close_p) struct store *s = stock_open(test_path("trim"), STORE_CREATE);
+	struct object_id root = stock_snapshot(s, "a", "text");
+	struct reader *taken[4] = { 0 };
+	sqlite3_int64 before;
+
+	for (size_t i = 0; i < ARRAY_LEN(taken); i++)
+		CHECK_EQ(reader_take(s, &taken[i], NULL), 0);
+	store_trim(s); /* nothing that is in use */
+	for (size_t i = 0; i < ARRAY_LEN(taken); i++)
+		reader_give(taken[i]);
+	CHECK_EQ(idle_readers(s), ARRAY_LEN(taken));
+	before = sqlite3_memory_used();
+	store_trim(s);
+	CHECK_EQ(idle_readers(s), 0);
+	CHECK(sqlite3_memory_used() < before / 2);
+	CHECK(stock_root_is_whole(s, &root, "text"));
+	root = stock_snapshot(s, "b", "more");
+	CHECK(stock_root_is_whole(s, &root, "more"));
 }
 
 /* --- getting ---------------------------------------------------------------------------------- */
