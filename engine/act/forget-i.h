@@ -1,9 +1,9 @@
 /*
  * forget-i.h - which snapshots may be removed, and what that changes for those that stay.
  *
- * A snapshot that a tag, a clone or an open lazy capture names stays. So does the base of a
- * snapshot that a clone can go back to, and the base of a lazy capture whose promises another
- * snapshot may name. If a parent goes, its child gets the parent's parent instead.
+ * A snapshot that a tag, a clone, an open lazy capture or a change under way names stays. So does
+ * the base of a snapshot that a clone can go back to, and the base of a lazy capture whose promises
+ * another snapshot may name. If a parent goes, its child gets the parent's parent instead.
  *
  * To rely on a snapshot, hold host->snapshots for reading from finding the snapshot to the commit
  * that names it. To forget snapshots, hold it for writing from choosing them to the commit. Never
@@ -24,6 +24,10 @@ struct forget {
 	size_t n, cap;
 	const struct lazy *capture; /* borrowed; an open one that goes with its snapshot; or NULL */
 	const char *tag; /* borrowed; one that goes too: what it names need not stay; or NULL */
+	bool
+	    unborn; /* no change is under way: those that begun receipts name need not stay either */
+	const struct catalog_id
+	    *ending; /* borrowed; of a change that ends without having happened; or NULL */
 };
 
 void forget_done(struct forget *f);

@@ -95,6 +95,19 @@ static int on_clone(const struct clone *c, void *ctx, struct err *err)
 	return 0;
 }
 
+/* By these two the receipt is found when the change has happened (receipt_landed()). */
+static int on_receipt(const struct receipt *r, void *ctx, struct err *err)
+{
+	const struct naming *n = ctx;
+	const struct catalog_id *ending = n->forget->ending;
+
+	if (r->state != RECEIPT_BEGUN || (ending && catalog_id_same(ending, &r->id)))
+		return 0;
+	mark_staying(ctx, &r->before);
+	mark_staying(ctx, &r->after);
+	return 0;
+}
+
 /* The promises of an open capture, which clones name, are found through its snapshot. */
 static int on_lazy(const struct lazy *l, void *ctx, struct err *err)
 {
@@ -154,6 +167,8 @@ int forget_settle(struct forget *f, struct store *s, const char *except, struct 
 	if (r < 0)
 		return r;
 	r = lazy_each(s, on_lazy, &n, err);
+	if (r >= 0 && !f->unborn)
+		r = receipt_each(s, on_receipt, &n, err);
 	if (r < 0)
 		return r;
 	/* A snapshot that stays keeps its base, too. */

@@ -10,6 +10,12 @@
 #include "engine/host/task-i.h"
 #include "engine/wire/wire-i.h"
 
+/*
+ * Pin the tree of a snapshot that was found.  -ENOENT if it was removed meanwhile: a gc may have come first.
+ * The caller unpins it.
+ */
+NODISCARD int hold_tree(struct store *s, const struct snapshot *of, struct err *err);
+
 /* Until the connection ends. */
 NODISCARD int hold_project(struct task *task, const struct project *project,
 			   const struct engine_watch *watch, struct held *ret, struct err *err);

@@ -39,6 +39,23 @@ static void release(struct kept *k)
 	pinned_free((struct pinned *)k);
 }
 
+int hold_tree(struct store *s, const struct snapshot *of, struct err *err)
+{
+	CLEANUP(snapshot_done) struct snapshot still = { 0 };
+	int r = store_pin(s, OBJECT_TREE, &of->root, err);
+
+	if (r < 0)
+		return r;
+	r = snapshot_get(s, &of->id, &still, err);
+	if (r == -ENOENT)
+		err_set(err, r, "a snapshot that is needed was removed just now");
+	else if (r >= 0 && !object_id_equal(&still.root, &of->root))
+		r = err_set(err, -EAGAIN, "a snapshot that is needed was completed just now");
+	if (r < 0)
+		store_unpin(s, OBJECT_TREE, &of->root);
+	return r;
+}
+
 static struct pinned *pinned_new(struct store *s)
 {
 	struct pinned *p = calloc(1, sizeof(*p));
@@ -217,10 +234,11 @@ static int hold_snapshot(struct task *task, const struct snapshot *s, struct hel
 			 struct err *err)
 {
 	CLEANUP(pinned_free_p) struct pinned *p = pinned_new(task->engine.store);
-	int r = p ? pin(p, &s->root, err) : err_nomem(err);
+	int r = p ? hold_tree(p->store, s, err) : err_nomem(err);
 
 	if (r < 0)
 		return r;
+	p->root = s->root;
 	hand_over_pin(task, TAKE_PTR(p), s->created, ret);
 	return r;
 }

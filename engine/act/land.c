@@ -143,12 +143,29 @@ static int take_out(struct batch *b, const struct catalog_id *receipt, struct er
 	return ref_delete(b, REF_RECEIPT, catalog_id_hex(receipt, hex), CATALOG_HEX_SIZE - 1, err);
 }
 
+/* It may have been removed since it was found. */
+static int find_newest_again(struct landing *l, struct err *err)
+{
+	CLEANUP(snapshot_done) struct snapshot still = { 0 };
+	struct store *s = l->task->engine.store;
+	int r = 0;
+
+	if (!catalog_id_is_zero(&l->newest.id))
+		r = snapshot_get(s, &l->newest.id, &still, err);
+	if (r != -ENOENT)
+		return r;
+	snapshot_done(&l->newest);
+	l->newest = (struct snapshot){ 0 };
+	r = history_newest(s, &l->project->id, &l->newest, err);
+	return r == -ENOENT ? 0 : r;
+}
+
+/* host->snapshots held for reading (forget-i.h) */
 static int put_before(struct landing *l, struct batch *b, const struct landing_act *act,
 		      struct puts *puts, struct catalog_id *ret, struct err *err)
 {
 	struct snapshot s = {
 		.root = l->now.root,
-		.parent = l->newest.id,
 		.project = l->project->id,
 		.message = act->message,
 		.created = engine_now(),
@@ -159,6 +176,10 @@ static int put_before(struct landing *l, struct batch *b, const struct landing_a
 	};
 	int r;
 
+	r = find_newest_again(l, err);
+	if (r < 0)
+		return r;
+	s.parent = l->newest.id;
 	if (!catalog_id_is_zero(&l->newest.id) && object_id_equal(&l->newest.root, &l->now.root)) {
 		*ret = l->newest.id;
 		return 0;
@@ -242,20 +263,38 @@ static int put_records(struct landing *l, const struct landing_act *act, struct 
 	return r < 0 ? r : batch_commit(b, BATCH_DURABLE, err);
 }
 
-/*
- * The turn is that of the directory, so its owner may be forgotten meanwhile, and what nobody needs
- * any more with it: look again, while that must wait.
- */
-static int put_records_elsewhere(struct landing *l, const struct landing_act *act,
-				 struct receipt *receipt, struct puts *puts, struct err *err)
+/* The turn is that of the directory, so its owner may be forgotten, and what nobody needs any more with it. */
+static int check_owner(struct landing *l, const struct landing_act *act, struct err *err)
+{
+	struct store *s = l->task->engine.store;
+	int r = act->owner ? project_still(s, act->owner, err) : 0;
+
+	return r < 0 || !act->owner || act->fresh ? r : project_still(s, l->project, err);
+}
+
+/* Of a rollback: until there is a receipt, nothing keeps the snapshot that it goes back to. */
+static int check_after(struct landing *l, const struct landing_act *act, struct err *err)
+{
+	CLEANUP(snapshot_done) struct snapshot still = { 0 };
+	int r;
+
+	if (catalog_id_is_zero(&act->after->id) || !catalog_id_is_zero(&act->pending))
+		return 0;
+	r = snapshot_get(l->task->engine.store, &act->after->id, &still, err);
+	return r == -ENOENT ? err_set(err, r, "a snapshot that is needed was removed just now") : r;
+}
+
+/* Look again, while nothing can be removed. */
+static int put_records_of_all(struct landing *l, const struct landing_act *act,
+			      struct receipt *receipt, struct puts *puts, struct err *err)
 {
 	struct host *h = l->task->host;
 	int r;
 
 	pthread_rwlock_rdlock(&h->snapshots);
-	r = project_still(h->store, act->owner, err);
-	if (r >= 0 && !act->fresh)
-		r = project_still(h->store, l->project, err);
+	r = check_owner(l, act, err);
+	if (r >= 0)
+		r = check_after(l, act, err);
 	if (r >= 0)
 		r = put_records(l, act, receipt, puts, err);
 	pthread_rwlock_unlock(&h->snapshots);
@@ -265,7 +304,7 @@ static int put_records_elsewhere(struct landing *l, const struct landing_act *ac
 static int forget_puts(struct store *s, const struct puts *puts, struct err *err)
 {
 	const struct catalog_id *const ids[] = { &puts->after, &puts->base, &puts->before };
-	CLEANUP(forget_done) struct forget f = { 0 };
+	CLEANUP(forget_done) struct forget f = { .ending = &puts->receipt };
 	CLEANUP(batch_end_p) struct batch *b = NULL;
 	char hex[CATALOG_HEX_SIZE];
 	uint64_t unused;
@@ -388,8 +427,7 @@ int landing_act(struct landing *l, struct plan *plan, const struct landing_act *
 	r = plan_fit_groups(plan, l->project->path, warn_of_group, l, err);
 	if (r < 0)
 		return r;
-	r = act->owner ? put_records_elsewhere(l, act, &receipt, &puts, err)
-		       : put_records(l, act, &receipt, &puts, err);
+	r = put_records_of_all(l, act, &receipt, &puts, err);
 	free(receipt.who);
 	if (r < 0)
 		return r;

@@ -37,7 +37,7 @@ static int drop_receipt(struct pending_promotion *p, struct batch *b, struct err
  */
 static int drop(struct pending_promotion *p, struct err *err)
 {
-	CLEANUP(forget_done) struct forget f = { 0 };
+	CLEANUP(forget_done) struct forget f = { .ending = &p->receipt };
 	CLEANUP(batch_end_p) struct batch *b = NULL;
 	uint64_t unused;
 	int r = batch_begin(p->host->store, &b, err);

@@ -60,17 +60,13 @@ static void promoting_done(struct promoting *p)
 
 /* --- what takes part -------------------------------------------------------------------- */
 
-/* Pin the base, then look whether it was still there: a gc may have come first. */
 static int pin_base(struct promoting *p, struct err *err)
 {
-	CLEANUP(snapshot_done) struct snapshot still = { 0 };
-	int r = store_pin(p->store, OBJECT_TREE, &p->base.root, err);
+	int r = hold_tree(p->store, &p->base, err);
 
-	if (r < 0)
-		return r;
-	p->pinned_base = p->base.root;
-	r = snapshot_get(p->store, &p->base.id, &still, err);
-	return r == -ENOENT ? err_set(err, r, "a snapshot that is needed was removed just now") : r;
+	if (r >= 0)
+		p->pinned_base = p->base.root;
+	return r;
 }
 
 /* --- the merged tree -------------------------------------------------------------------- */

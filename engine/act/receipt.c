@@ -254,6 +254,7 @@ static int sweep(struct store *s, struct err *err)
 	if (r < 0)
 		return r;
 	left.batch = b;
+	left.forget.unborn = true;
 	r = receipt_each(s, add_left, &left, err);
 	if (r < 0)
 		return r;

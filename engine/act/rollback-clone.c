@@ -9,13 +9,30 @@
 #include "engine/find/part-i.h"
 #include "engine/host/host-i.h"
 
+/* 1 if the newest snapshot is that state.  It may have been removed since it was found. */
+static int is_saved(struct rolling *g, const struct object_id *root, struct err *err)
+{
+	CLEANUP(snapshot_done) struct snapshot still = { 0 };
+	int r = -ENOENT;
+
+	if (!catalog_id_is_zero(&g->newest.id))
+		r = snapshot_get(g->store, &g->newest.id, &still, err);
+	if (r == -ENOENT)
+		g->saved.parent = (struct catalog_id){ 0 };
+	if (r < 0)
+		return r == -ENOENT ? 0 : r;
+	/* Only a snapshot of the clone itself restores its base, too. */
+	return history_holds(&g->newest, root, &g->saved.base) &&
+	       (catalog_id_is_zero(&g->rebase.id) || g->newest.clone);
+}
+
 static int put_saved(struct rolling *g, struct batch *b, const struct object_id *root,
 		     uint64_t files, uint64_t bytes, struct err *err)
 {
-	/* Only a snapshot of the clone itself restores its base, too. */
-	const bool known = history_holds(&g->newest, root, &g->saved.base) &&
-			   (catalog_id_is_zero(&g->rebase.id) || g->newest.clone);
+	const int known = is_saved(g, root, err);
 
+	if (known < 0)
+		return known;
 	catalog_id_hex(known ? &g->newest.id : &g->saved.id, g->result.saved);
 	if (known)
 		return 0;
@@ -49,6 +66,18 @@ static int choose_root(const struct layer_state *now, struct object_id *ret, voi
 	return r;
 }
 
+/* host->snapshots held for reading until the commit names what was found (forget-i.h). */
+static int rebase_locked(struct rolling *g, struct layer *layer, const struct layer_rebase *how,
+			 struct layer_changes *changes, struct err *err)
+{
+	CLEANUP(snapshot_done) struct snapshot found = { 0 };
+	int r = how->to ? snapshot_get(g->store, &how->to->id, &found, err) : 0;
+
+	if (r == -ENOENT)
+		return err_set(err, r, "the base of the snapshot was removed just now");
+	return r < 0 ? r : layer_rebase(layer, how, changes, err);
+}
+
 static int switch_layer(struct layer *layer, struct mount *mount, void *ctx, struct err *err)
 {
 	CLEANUP(layer_changes_done) struct layer_changes changes = { 0 };
@@ -62,6 +91,7 @@ static int switch_layer(struct layer *layer, struct mount *mount, void *ctx, str
 		.from = &g->base,
 		.to = rebases ? &g->rebase : NULL,
 	};
+	struct host *h = g->task->host;
 	struct layer_state state;
 	struct err why = { 0 };
 	int r = layer_persist(layer, BATCH_SAFE, NULL, NULL, &state, err);
@@ -75,7 +105,9 @@ static int switch_layer(struct layer *layer, struct mount *mount, void *ctx, str
 	r = task_wanted(g->task, err);
 	if (r < 0)
 		return r;
-	r = layer_rebase(layer, &how, &changes, err);
+	pthread_rwlock_rdlock(&h->snapshots);
+	r = rebase_locked(g, layer, &how, &changes, err);
+	pthread_rwlock_unlock(&h->snapshots);
 	if (r < 0)
 		return r;
 	if (mount && echo_announce(g->task, g->clone.name, mount, &changes, &why) < 0)

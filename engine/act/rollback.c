@@ -6,6 +6,7 @@
 #include "engine/api/rollback.h"
 #include "base/text.h"
 #include "engine/act/events-i.h"
+#include "engine/act/hold-i.h"
 
 #include <errno.h>
 #include <string.h>
@@ -164,7 +165,7 @@ static int roll(struct rolling *g, const char *state, struct err *err)
 	r = name_saved(g, message, err);
 	if (r < 0)
 		return r;
-	r = store_pin(g->store, OBJECT_TREE, &g->to.root, err);
+	r = hold_tree(g->store, &g->to, err);
 	if (r < 0)
 		return r;
 	r = g->clone.name ? rolling_move_clone(g, err) : rolling_move_project(g, err);

@@ -403,6 +403,38 @@ def a_capture_ends_though_others_make_clones_all_the_time(w):
 
 
 @test
+def a_clone_that_gets_stuck_stops_no_other(w):
+    """A capture that ends has those who come wait for those who were there first, but not for ever."""
+    fifo = w.top / "stay"
+    w.env["SNAPCOW_STAY_PAUSE"] = str(fifo)
+    u = Unasked(w)
+    u.clone("z")
+    os.mkfifo(fifo)
+    stuck = start(w, "clone", "-n", "a", "--from", "z")
+    gate = os.open(fifo, os.O_WRONLY)  # opens when it is there
+    try:
+        fifo.unlink()
+        u.gate.unlink()
+        wait_for(lambda: "(capturing 99 %)" in w.ok("list").out.decode())
+        time.sleep(1)
+        others = [start(w, "clone", "-n", *words) for words in (["b", "--from", "z"], ["c"])]
+        for one in others:
+            out, err = one.communicate(timeout=60)
+            assert one.returncode == 0, err
+            u.same(out.decode().strip())
+        assert stuck.poll() is None and captures(w) == 0
+        # Their trees name what was kept, and that of their base does not yet.
+        listed = w.ok("list", "--json").json("snap.list/1")["clones"]
+        assert {c["clone"]: c["changed"] for c in listed} == {"z": 0, "b": 0, "c": 0}, listed
+    finally:
+        os.close(gate)
+    out, err = stuck.communicate(timeout=60)
+    assert stuck.returncode == 0, err
+    wait_for(lambda: captures(w) == 1)
+    u.same(out.decode().strip())
+
+
+@test
 def several_at_once_are_all_right(w):
     u = Unasked(w)
     u.gate.unlink()

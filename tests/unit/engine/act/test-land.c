@@ -5,9 +5,13 @@
 #include <errno.h>
 #include <pthread.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/stat.h>
 
+#include "cowfs/store/pin.h"
 #include "engine/act/acts-i.h"
+#include "engine/act/forget-i.h"
+#include "engine/act/hold-i.h"
 #include "engine/act/land-i.h"
 #include "engine/host/host-i.h"
 #include "tests/lib/stock.h"
@@ -126,6 +130,107 @@ TEST(what_was_forgotten_before_gets_no_receipt_and_no_directory)
 	CHECK(strstr(err.msg, "was forgotten just now"));
 	CHECK_STR(landed.receipt, "");
 	CHECK_EQ(project_get(s.store, &s.target.id, &p, &err), -ENOENT);
+}
+
+/* A rollback goes back to a snapshot that was there before. */
+static int roll_back(struct scene *s, struct snapshot *to, struct err *err)
+{
+	CLEANUP(landed_done) struct landed landed = { 0 };
+	char message[] = "";
+	const struct landing_act act = { .message = message,
+					 .after = to,
+					 .receipt = { .kind = RECEIPT_ROLLBACK } };
+
+	return landing_act(&s->landing, &s->plan, &act, &landed, err);
+}
+
+static struct snapshot an_old_one(struct scene *s, char *message)
+{
+	struct snapshot old = { .root = s->landing.now.root, .message = message, .created = 1 };
+	struct err err = { 0 };
+
+	CHECK_OK(catalog_id_new(&old.id, &err), &err);
+	return old;
+}
+
+static bool would_go(struct scene *s, const struct snapshot *what, bool unborn)
+{
+	CLEANUP(forget_done) struct forget f = { .unborn = unborn };
+	struct err err = { 0 };
+
+	CHECK_OK(forget_add(&f, what, &err), &err);
+	CHECK_OK(forget_settle(&f, s->store, NULL, &err), &err);
+	return forget_goes(&f, &what->id);
+}
+
+TEST(nobody_forgets_what_a_rollback_under_way_goes_back_to)
+{
+	CLEANUP(scene_done) struct scene s = { 0 };
+	struct err err = { 0 };
+	char message[] = "";
+	struct snapshot old;
+	struct batch *b;
+
+	scene_open(&s, "under-way");
+	old = an_old_one(&s, message);
+	b = stock_begin(s.store);
+	CHECK_OK(snapshot_put(b, &old, REF_NEW, &err), &err);
+	stock_commit(b);
+	batch_end(b);
+	CHECK(would_go(&s, &old, false));
+	/* An empty plan ends no receipt. */
+	CHECK_OK(roll_back(&s, &old, &err), &err);
+	CHECK(!would_go(&s, &old, false));
+	CHECK(would_go(&s, &old, true));
+}
+
+TEST(a_rollback_to_what_was_removed_just_now_is_refused)
+{
+	CLEANUP(scene_done) struct scene s = { 0 };
+	struct err err = { 0 };
+	char message[] = "";
+	struct snapshot old;
+
+	scene_open(&s, "removed");
+	old = an_old_one(&s, message);
+	CHECK_EQ(roll_back(&s, &old, &err), -ENOENT);
+	CHECK(strstr(err.msg, "was removed just now"));
+}
+
+TEST(a_snapshot_is_held_only_while_its_record_is_there)
+{
+	CLEANUP(scene_done) struct scene s = { 0 };
+	struct err err = { 0 };
+	char message[] = "";
+	struct snapshot old;
+	struct batch *b;
+
+	scene_open(&s, "held");
+	old = an_old_one(&s, message);
+	CHECK_EQ(hold_tree(s.store, &old, &err), -ENOENT);
+	CHECK(strstr(err.msg, "was removed just now"));
+	b = stock_begin(s.store);
+	CHECK_OK(snapshot_put(b, &old, REF_NEW, &err), &err);
+	stock_commit(b);
+	batch_end(b);
+	CHECK_OK(hold_tree(s.store, &old, &err), &err);
+	store_unpin(s.store, OBJECT_TREE, &old.root);
+}
+
+TEST(the_state_before_is_kept_though_its_snapshot_was_removed_just_now)
+{
+	CLEANUP(scene_done) struct scene s = { 0 };
+	CLEANUP(landed_done) struct landed landed = { 0 };
+	CLEANUP(snapshot_done) struct snapshot before = { 0 };
+	struct err err = { 0 };
+	char *message = strdup("");
+
+	CHECK(message);
+	scene_open(&s, "before");
+	s.landing.newest = an_old_one(&s, message);
+	CHECK_OK(land(&s, &landed, &err), &err);
+	CHECK_OK(snapshot_find(s.store, landed.before, &before, &err), &err);
+	CHECK(catalog_id_is_zero(&before.parent));
 }
 
 TEST_MAIN("land")
