@@ -159,9 +159,11 @@ static int record_step(const struct judgement *it, void *ctx)
 
 	if (r < 0)
 		return r;
-	res->changed++;
-	r = landing_add_note(&res->paths, &res->n_paths, path, it->status, NULL,
-			     S_ISLNK(it->step->after.mode) ? it->detail : NULL);
+	if (plan_counts(&p->plan, it->step)) {
+		res->changed++;
+		r = landing_add_note(&res->paths, &res->n_paths, path, it->status, NULL,
+				     S_ISLNK(it->step->after.mode) ? it->detail : NULL);
+	}
 	if (r < 0)
 		return err_nomem(p->err);
 	if (rule && it->rule->level == GUARD_HOLD)

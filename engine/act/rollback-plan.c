@@ -17,8 +17,11 @@
 
 static int list_step(const struct plan_step *s, void *ctx)
 {
-	struct engine_rolled *r = ctx;
+	struct rolling *g = ctx;
+	struct engine_rolled *r = &g->result;
 
+	if (!plan_counts(&g->plan, s))
+		return 0;
 	return landing_add_path(&r->paths, &r->n_paths, s->path,
 				s->act == PLAN_CREATE   ? 'A'
 				: s->act == PLAN_REMOVE ? 'D'
@@ -186,5 +189,5 @@ int rolling_compare(struct rolling *g, int64_t as_of, struct err *err)
 	if (r < 0)
 		return r;
 	g->result.changed = plan_count(&g->plan);
-	return plan_each(&g->plan, list_step, &g->result) < 0 ? err_nomem(err) : 0;
+	return plan_each(&g->plan, list_step, g) < 0 ? err_nomem(err) : 0;
 }

@@ -82,11 +82,17 @@ void plan_done(struct plan *p);
 bool plan_is_empty(const struct plan *p);
 
 /*
- * Call `fn` for each path that a person would call changed, in walk order; changed times alone do
- * not count.  A name that was or becomes a directory is passed twice.
+ * Call `fn` for each step but those that change times alone, in walk order.  A name that was or
+ * becomes a directory is passed twice.
  */
 typedef int (*plan_fn)(const struct plan_step *step, void *ctx);
 NODISCARD int plan_each(const struct plan *p, plan_fn fn, void *ctx);
+
+/*
+ * Does a step that plan_each() passes count as a changed path, as in changes.h?  A directory that
+ * comes or goes counts only if no file comes or goes in it.
+ */
+bool plan_counts(const struct plan *p, const struct plan_step *step);
 uint64_t plan_count(const struct plan *p);
 
 /*

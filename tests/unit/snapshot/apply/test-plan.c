@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "snapshot/diff/changes.h"
 #include "tests/lib/grove.h"
 
 static const struct plan_step *file_at(const struct plan *p, const char *path)
@@ -85,6 +86,42 @@ TEST(a_plan_lists_what_a_person_would_call_changed_in_the_order_of_a_walk)
 	CHECK_EQ(file_at(&p, "time")->what, DIFF_MTIME);
 	/* Names change in it, so its times have to be set again. */
 	CHECK_EQ(dir_at(&p, "locked")->act, PLAN_TOUCH);
+}
+
+/* The number of changed paths, which a status of the two states has too. */
+static void check_count(struct grove *g, const struct object_id *now,
+			const struct object_id *wanted, uint64_t count)
+{
+	CLEANUP(plan_done) struct plan p = plan_leaving(g, now, wanted, NULL, 0);
+	struct changes c = { 0 };
+	struct err err = { 0 };
+
+	CHECK_OK(changes_count(g->s, now, wanted, &c, &err), &err);
+	CHECK_EQ(c.added + c.modified + c.deleted, count);
+	CHECK_EQ(plan_count(&p), count);
+}
+
+TEST(of_directories_that_come_or_go_only_empty_ones_count_as_in_a_status)
+{
+	CLEANUP(grove_done) struct grove g = grove_new("count");
+	struct object_id none, all;
+
+	grove_text(&g, "turns", "a file");
+	grove_text(&g, "turned", "another");
+	none = grove_capture(&g);
+	CHECK_EQ(unlinkat(g.fd, "turns", 0), 0);
+	CHECK_EQ(unlinkat(g.fd, "turned", 0), 0);
+	for (const char *const *dir = (const char *const[]){ "turns", "turned", "bare", "bare/in",
+							     "full", "full/empty", NULL };
+	     *dir; dir++)
+		CHECK_EQ(mkdirat(g.fd, *dir, 0755), 0);
+	grove_text(&g, "turned/file", "1");
+	grove_text(&g, "full/file", "2");
+	grove_text(&g, "full/other", "3");
+	all = grove_capture(&g);
+	/* Two for each that turns, one for all that is bare, and two files. */
+	check_count(&g, &none, &all, 7);
+	check_count(&g, &all, &none, 7);
 }
 
 TEST(what_is_left_alone_stays_with_all_that_holds_it)
