@@ -7,7 +7,15 @@
  */
 #pragma once
 
+struct clone;
 struct host;
+struct snapshot;
 
 /* Settle all that are due.  The caller holds no turn.  What fails is logged and stays due. */
 void clone_base_settle(struct host *h);
+
+/*
+ * Without a receipt, of a promotion that changes nothing: `to` is stored as a new snapshot, whose tree the caller
+ * pins, unless the clone has got another base since.  The caller holds no turn.  What fails is logged.
+ */
+void clone_base_move(struct host *h, const struct clone *clone, struct snapshot *to);

@@ -36,8 +36,19 @@ static int put_settled(struct batch *b, const struct layer_state *state, void *c
 	return receipt_put(b, ctx, REF_REPLACE, err);
 }
 
-/* Store the receipt without its mark and, unless NULL, the clone with its new base. */
-static int put_both(struct host *h, const struct receipt *r, const struct clone *clone,
+static int put_nothing(struct batch *b, const struct layer_state *state, void *ctx, struct err *err)
+{
+	return 0;
+}
+
+/* What is stored together with a clone's new base. */
+struct along {
+	layer_also_fn put;
+	void *ctx;
+};
+
+/* Store that and, unless NULL, the clone with its new base. */
+static int put_both(struct host *h, const struct along *also, const struct clone *clone,
 		    struct err *err)
 {
 	CLEANUP(batch_end_p) struct batch *b = NULL;
@@ -45,7 +56,7 @@ static int put_both(struct host *h, const struct receipt *r, const struct clone 
 
 	if (x < 0)
 		return x;
-	x = receipt_put(b, r, REF_REPLACE, err);
+	x = also->put(b, NULL, also->ctx, err);
 	if (x < 0)
 		return x;
 	if (clone)
@@ -55,7 +66,7 @@ static int put_both(struct host *h, const struct receipt *r, const struct clone 
 
 /* Move the base of a clone that is not mounted. */
 static int move_stored(struct host *h, const struct clone *clone, const struct layer_base *to,
-		       const struct receipt *r, struct err *err)
+		       const struct along *also, struct err *err)
 {
 	struct clone moved = *clone; /* its name is borrowed */
 
@@ -63,12 +74,12 @@ static int move_stored(struct host *h, const struct clone *clone, const struct l
 	moved.start = to->start;
 	moved.grown -= to->more.data;
 	moved.meta -= to->more.meta;
-	return put_both(h, r, &moved, err);
+	return put_both(h, also, &moved, err);
 }
 
 /* The caller has the clone's turn and holds host->snapshots for reading. */
 static int move_base(struct host *h, const struct clone *clone, const struct snapshot *to,
-		     struct receipt *r, struct err *err)
+		     const struct along *also, struct err *err)
 {
 	CLEANUP(snapshot_done) struct snapshot from = { 0 };
 	struct live *live = live_find(h, clone->name);
@@ -83,9 +94,9 @@ static int move_base(struct host *h, const struct clone *clone, const struct sna
 	else if (x >= 0)
 		x = layer_growth(h->store, &from.root, &to->root, &there.more, err);
 	if (x < 0 || !live)
-		return x < 0 ? x : move_stored(h, clone, &there, r, err);
+		return x < 0 ? x : move_stored(h, clone, &there, also, err);
 	layer_set_base(live->layer, &there);
-	x = layer_persist(live->layer, BATCH_SAFE, put_settled, r, &unused, err);
+	x = layer_persist(live->layer, BATCH_SAFE, also->put, also->ctx, &unused, err);
 	if (x >= 0)
 		return x;
 	back.more.data = -there.more.data;
@@ -113,6 +124,7 @@ static int settle_turn(struct host *h, const struct catalog_id *id, struct err *
 	CLEANUP(receipt_done) struct receipt r = { 0 };
 	CLEANUP(clone_done) struct clone clone = { 0 };
 	CLEANUP(snapshot_done) struct snapshot to = { 0 };
+	const struct along also = { put_settled, &r };
 	int x = receipt_get(h->store, id, &r, err);
 
 	if (x < 0 || r.base_due == 0)
@@ -121,8 +133,8 @@ static int settle_turn(struct host *h, const struct catalog_id *id, struct err *
 	x = clone_get(h->store, r.clone, &clone, err);
 	x = x < 0 ? x : may_move(h, &r, &clone, &to, err);
 	if (x > 0)
-		return move_base(h, &clone, &to, &r, err);
-	return x < 0 && x != -ENOENT ? x : put_both(h, &r, NULL, err);
+		return move_base(h, &clone, &to, &also, err);
+	return x < 0 && x != -ENOENT ? x : put_both(h, &also, NULL, err);
 }
 
 static int settle(struct host *h, const struct catalog_id *id, struct err *err)
@@ -154,4 +166,48 @@ void clone_base_settle(struct host *h)
 	for (size_t i = 0; i < due.n; i++)
 		if (settle(h, &due.list[i], &err) < 0)
 			log_warn("moving the base of a clone: %s, continuing", err.msg);
+}
+
+/* --- without a receipt ------------------------------------------------------------------- */
+
+/* First of all: a persist of the layer may commit the clone's new base as soon as it has it. */
+static int put_new(struct host *h, const struct snapshot *to, struct err *err)
+{
+	CLEANUP(batch_end_p) struct batch *b = NULL;
+	int x = batch_begin(h->store, &b, err);
+
+	x = x < 0 ? x : snapshot_put(b, to, REF_NEW, err);
+	return x < 0 ? x : batch_commit(b, BATCH_SAFE, err);
+}
+
+/* The caller holds host->snapshots for reading. */
+static int move_turn(struct host *h, const struct clone *was, struct snapshot *to, struct err *err)
+{
+	CLEANUP(clone_done) struct clone clone = { 0 };
+	const struct along nothing = { put_nothing, NULL };
+	int x = clone_get(h->store, was->name, &clone, err);
+
+	if (x < 0)
+		return x == -ENOENT ? 0 : x;
+	if (clone.created != was->created || !catalog_id_same(&clone.base, &was->base))
+		return 0;
+	x = catalog_id_new(&to->id, err);
+	to->base = to->id; /* a rollback to it makes it the base again */
+	x = x < 0 ? x : put_new(h, to, err);
+	return x < 0 ? x : move_base(h, &clone, to, &nothing, err);
+}
+
+void clone_base_move(struct host *h, const struct clone *clone, struct snapshot *to)
+{
+	CLEANUP(turn_give_p) struct turn *turn = NULL;
+	struct err err = { 0 };
+	int x = turns_take(&h->turns, clone->name, &turn, &err);
+
+	if (x >= 0) {
+		pthread_rwlock_rdlock(&h->snapshots);
+		x = move_turn(h, clone, to, &err);
+		pthread_rwlock_unlock(&h->snapshots);
+	}
+	if (x < 0)
+		log_warn("moving the base of clone '%s': %s, continuing", clone->name, err.msg);
 }

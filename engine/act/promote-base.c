@@ -1,5 +1,7 @@
+#include "base/text.h"
 #include "cowfs/store/pin.h"
 #include "cowfs/store/root.h"
+#include "engine/act/deliver-i.h"
 #include "engine/act/promoting-i.h"
 #include "snapshot/diff/changes.h"
 
@@ -71,4 +73,21 @@ int promoting_next_base(struct promoting *p, struct snapshot *base, char *messag
 	base->files = root.top.below.files;
 	base->bytes = root.top.below.bytes + root.in_links.bytes;
 	return 0;
+}
+
+int promoting_follow(struct promoting *p, struct err *err)
+{
+	struct changes own = { 0 };
+	struct snapshot base;
+	int r;
+
+	/* A conflict that was settled for the project leaves the clone with something else. */
+	if (!p->clone.name || deliver_is(p) || p->merge.n_conflicts > 0)
+		return 0;
+	p->said = text_format("promotion of %s", p->clone.name);
+	r = p->said ? promoting_next_base(p, &base, p->said, err) : err_nomem(err);
+	r = r < 0 ? r : changes_count(p->store, &p->base.root, &base.root, &own, err);
+	if (r >= 0 && own.added + own.modified + own.deleted > 0)
+		p->followed = base;
+	return r;
 }

@@ -39,6 +39,7 @@ static void promoting_done(struct promoting *p)
 	merge_done(&p->merge);
 	resolve_set_done(&p->decided);
 	free(p->checks);
+	free(p->said);
 	guard_free(p->guard);
 	engine_rules_done(&p->rules);
 	ignore_free(p->paths);
@@ -386,7 +387,7 @@ static int go(struct promoting *p, struct err *err)
 		return receipt_undone(p->store, &p->undoes.id, err);
 	/* Changed times alone are no change, and give an undo nothing to do. */
 	if (!p->options->undo && plan_count(&p->plan) == 0)
-		return 0;
+		return promoting_follow(p, err);
 	before = text_format("before %s %s", what, of);
 	message = text_format("%s %s", what, of);
 	if (!before || !message)
@@ -509,6 +510,8 @@ int promote_do(struct task *task, const struct promote_options *options,
 	if (p.landing.task)
 		landing_close(&p.landing);
 	clone_base_settle(task->host);
+	if (!catalog_id_is_zero(&p.followed.project))
+		clone_base_move(task->host, &p.clone, &p.followed);
 	if (p.clone.name && p.result.id[0] != '\0')
 		resolve_used(task, &p.clone, &p.decided);
 	p.result.dry_run = options->asked->dry_run;

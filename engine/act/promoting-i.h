@@ -40,6 +40,8 @@ struct promoting {
 	struct merge merge;
 	struct object_id pinned, pinned_base; /* the merged tree, and base; zero: not yet */
 	struct object_id pinned_next;         /* the base that the clone is to have; the same */
+	struct snapshot followed;             /* that base if nothing lands; no project: none */
+	char *said;                           /* its message; owned */
 	struct plan plan;
 	int64_t now;
 	char *checks;    /* what options->checks says */
@@ -67,3 +69,6 @@ NODISCARD int promoting_read_root(struct promoting *p, struct err *err);
 /* The base that the clone is to have once this has landed (promote-base.c); it is pinned by `p`. */
 NODISCARD int promoting_next_base(struct promoting *p, struct snapshot *base, char *message,
 				  struct err *err);
+
+/* Nothing is to land: what the clone changed and the project has as well is its own no longer. */
+NODISCARD int promoting_follow(struct promoting *p, struct err *err);
