@@ -119,13 +119,14 @@ static int print_json(const struct invocation *inv, const struct pulled *p, stru
 	return json_print(&doc, inv->out, err);
 }
 
-/* Make the project that snapshot. */
+/* Make the project that snapshot; `since`: unless it changed since that one, or NULL. */
 static int apply(struct invocation *inv, const char *since, struct pulled *p, struct err *err)
 {
 	const struct pull_args *args = inv->args;
 	CLEANUP(typed_done) struct typed allow = { 0 };
 	struct engine_rollback_options options = { .first = p->fetched.snapshot.id,
-						   .since = *since != '\0' ? since : NULL,
+						   .since = since,
+						   .remember = true,
 						   .watch = progress_watch(inv->progress) };
 	int r = typed_read(&allow, &args->allow, err);
 
@@ -141,16 +142,15 @@ static int pull_run(struct invocation *inv, struct err *err)
 	CLEANUP(pulled_done) struct pulled p = { 0 };
 	const struct engine_fetch_options options = FETCHED_OPTIONS(inv, args);
 	char since[ENGINE_ID_SIZE];
-	bool changed = false;
-	int r = engine_fetch_for(inv->engine, &options, &p.fetched, &changed, since, err);
+	int r = engine_fetch_for(inv->engine, &options, &p.fetched, since, err);
 
-	if (r == 0 && (!changed || args->replace))
-		r = apply(inv, args->replace ? "" : since, &p, err);
+	if (r == 0)
+		r = apply(inv, args->replace ? NULL : since, &p, err);
 	progress_done(inv->progress);
 	fetched_hint(inv, options.from, r);
 	if (r < 0)
 		return r;
-	if ((changed && !args->replace) || p.rolled.edited)
+	if (p.rolled.edited)
 		return print_changed(inv, &p);
 	if (p.rolled.n_conflicts > 0)
 		return print_conflict(inv, &p);

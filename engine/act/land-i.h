@@ -30,6 +30,12 @@ NODISCARD int landing_open(struct landing *l, struct task *task, const struct pr
 			   const struct survey_options *options, struct err *err);
 void landing_close(struct landing *l);
 
+/*
+ * The next capture need not read what this one read.  An automatic snapshot holds it, unless the newest
+ * does.
+ */
+NODISCARD int landing_remember(struct landing *l, struct err *err);
+
 /* -EACCES if more could not be read than `now` and `leave` list. */
 NODISCARD int landing_check_unread(const struct landing *l, struct err *err);
 

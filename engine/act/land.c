@@ -193,6 +193,41 @@ static int put_before(struct landing *l, struct batch *b, const struct landing_a
 	return snapshot_put(b, &s, REF_NEW, err);
 }
 
+static int remember_locked(struct landing *l, struct err *err)
+{
+	CLEANUP(batch_end_p) struct batch *b = NULL;
+	char no_message[] = "";
+	const struct landing_act act = { .message = no_message };
+	struct store *s = l->task->engine.store;
+	struct catalog_id id;
+	struct puts puts = { 0 };
+	int r = batch_begin(s, &b, err);
+
+	r = r < 0 ? r : put_before(l, b, &act, &puts, &id, err);
+	r = r < 0 ? r : batch_commit(b, BATCH_SAFE, err);
+	if (r < 0)
+		return r;
+	survey_keep(l->task, l->project, &l->now);
+	if (catalog_id_is_zero(&puts.before))
+		return 0;
+	snapshot_done(&l->newest);
+	l->newest = (struct snapshot){ 0 };
+	return snapshot_get(s, &id, &l->newest, err);
+}
+
+int landing_remember(struct landing *l, struct err *err)
+{
+	struct host *h = l->task->host;
+	int r;
+
+	if (!l->now.signatures)
+		return 0;
+	pthread_rwlock_rdlock(&h->snapshots);
+	r = remember_locked(l, err);
+	pthread_rwlock_unlock(&h->snapshots);
+	return r;
+}
+
 static int put_after(struct landing *l, struct batch *b, const struct landing_act *act,
 		     const struct catalog_id *before, struct puts *puts, struct err *err)
 {

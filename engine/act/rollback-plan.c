@@ -174,6 +174,7 @@ int rolling_compare(struct rolling *g, int64_t as_of, struct err *err)
 	struct plan_options options = {
 		.leave_ignored = !g->clone.name,
 		.as_of = as_of,
+		.twins = &g->task->host->twins,
 	};
 	int r = find_left(g, &leaving, err);
 

@@ -86,7 +86,7 @@ static int fill_some(struct rolling *g, struct snapshot *ret, struct err *err)
 static int differ(struct rolling *g, const struct object_id *from, struct err *err)
 {
 	struct changes n = { 0 };
-	int r = changes_count(g->store, from, &g->now, &n, err);
+	int r = changes_count_twins(g->store, from, &g->now, &g->task->host->twins, &n, err);
 
 	return r < 0 ? r : n.added + n.modified + n.deleted > 0;
 }
@@ -153,6 +153,8 @@ int rolling_move_project(struct rolling *g, struct err *err)
 	g->now = landing.now.root;
 	g->unread = &landing.now.unread;
 	g->lacks = g->to.lacks;
+	if (r >= 0 && g->options->remember)
+		r = landing_remember(&landing, err);
 	r = r < 0 ? r : is_edited(g, &landing.now, err);
 	g->result.edited = r == 1;
 	r = r == 0 ? change_project(g, &landing, err) : r;

@@ -132,14 +132,13 @@ NODISCARD int engine_fetch(struct engine *e, const struct engine_fetch_options *
 			   struct engine_fetched *ret, struct err *err);
 
 /*
- * Fetch, and say whether the project can simply become that snapshot.  ret_since is the snapshot that it
- * was when this name was pushed or pulled last, or what it is now if that is not known: whoever changes the
- * project has to make sure that it still looks like that (`since` of engine_rollback()).  *ret_changed: it
- * was neither pushed nor pulled, and has files that are not the snapshot's.  Its files are untouched.
+ * Fetch for a project that is to become that snapshot, unless others would lose something by it: ret_since
+ * is what the project was when this name was pushed or pulled last, or the fetched snapshot itself if that
+ * is not known, and belongs into `since` of engine_rollback().  Its files are untouched.
  */
 NODISCARD int engine_fetch_for(struct engine *e, const struct engine_fetch_options *options,
-			       struct engine_fetched *ret, bool *ret_changed,
-			       char ret_since[ENGINE_ID_SIZE], struct err *err);
+			       struct engine_fetched *ret, char ret_since[ENGINE_ID_SIZE],
+			       struct err *err);
 
 /* The project looks like what was fetched now: changes of the next one are counted from it. */
 void engine_fetch_applied(struct engine *e, const struct engine_fetched *fetched);

@@ -29,6 +29,9 @@ struct engine_rollback_options {
 	/* Of a project: the id of a snapshot.  Unless the project looks like it, like the wanted one,
 	   or has no files, it is `edited`, and nothing changes.  NULL: in any case. */
 	const char *since;
+	/* Of a project: whatever comes of it, the next look at the project reads only what changes from
+	   now on.  An automatic snapshot may be kept for that. */
+	bool remember;
 	/* Patterns of .gitignore: only what they name goes back; none: everything. */
 	struct engine_list paths;
 	/* Of a project to a state of a clone: paths that the guard lets pass, with all below them. */
@@ -55,7 +58,7 @@ struct engine_rolled {
 	char receipt[ENGINE_ID_SIZE]; /* of a project that was changed: by which it is undone */
 	bool dry_run;
 	bool edited;      /* `since` the asker's snapshot; nothing was changed */
-	uint64_t changed; /* paths; times alone do not count */
+	uint64_t changed; /* paths, as a status counts them; times alone do not count */
 	struct engine_rolled_path *paths;
 	size_t n_paths;
 	struct engine_rolled_path *conflicts; /* then nothing was changed */

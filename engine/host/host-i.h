@@ -20,6 +20,7 @@
 #include "engine/host/turns.h"
 #include "engine/host/warm-clone-i.h"
 #include "engine/host/warm-make-i.h"
+#include "snapshot/diff/twins.h"
 
 struct promises;
 struct staged;
@@ -42,6 +43,7 @@ struct host {
 	struct store *store;
 	struct turns turns; /* of clones by name, and of projects by path */
 	struct recall recall;
+	struct twins twins; /* that rollbacks of projects found */
 	struct moments moments;
 	struct warm_clone *warm_clone;
 	struct promises *promises;  /* of lazy captures */

@@ -20,6 +20,7 @@ int host_new(const char *dir, struct store *s, struct host **ret, struct err *er
 		return err_nomem(err);
 	turns_init(&h->turns);
 	recall_init(&h->recall);
+	twins_init(&h->twins);
 	moments_init(&h->moments, s);
 	questions_init(&h->questions);
 	pthread_mutex_init(&h->lock, NULL);
@@ -57,6 +58,7 @@ void host_free(struct host *h)
 	map_done(&h->live);
 	turns_done(&h->turns);
 	recall_done(&h->recall);
+	twins_done(&h->twins);
 	moments_done(&h->moments);
 	questions_done(&h->questions);
 	pthread_mutex_destroy(&h->lock);

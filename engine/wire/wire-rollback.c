@@ -18,6 +18,7 @@ static const struct field wire_rollback_options_fields[] = {
 	FIELD(FIELD_BOOL, struct engine_rollback_options, clone_only),
 	FIELD(FIELD_BOOL, struct engine_rollback_options, own_only),
 	FIELD(FIELD_NAME_OR_NULL, struct engine_rollback_options, since),
+	FIELD(FIELD_BOOL, struct engine_rollback_options, remember),
 	FIELD(FIELD_NAME_OR_NULL, struct engine_rollback_options, rules),
 	FIELD_LIST_OF(FIELD_NAMES, struct engine_rollback_options, "paths", paths.items, paths.n,
 		      NULL),

@@ -304,7 +304,9 @@ int plan_make(struct store *s, const struct object_id *now, const struct object_
 		.known = MAP_INIT(map_hash_str, map_equal_str),
 		.rules.dirs = MAP_INIT(map_hash_str, map_equal_str),
 	};
-	const struct diff_options all = { .mtimes = true, .links = true, .deep = true };
+	const struct diff_options all = {
+		.mtimes = true, .links = true, .deep = true, .twins = options->twins
+	};
 	struct plan *p = &m.plan;
 	int r = plan_rules_open(&m.rules, s, wanted, err);
 

@@ -69,6 +69,7 @@ struct plan_options {
 	bool leave_ignored;
 	bool leave_unwanted; /* nothing that is there goes */
 	int64_t as_of;
+	struct twins *twins; /* as diff.h has it; or NULL */
 };
 
 /*

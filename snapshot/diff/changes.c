@@ -37,23 +37,47 @@ static int count(const struct diff_entry *e, void *ctx, struct err *err)
 	return 0;
 }
 
+static int count_all(struct store *s, const struct object_id *from, const struct object_id *to,
+		     const struct diff_options *options, struct counting *n, struct changes *ret,
+		     struct err *err)
+{
+	int r = diff_walk(s, from, to, options, count, n, err);
+
+	if (r < 0)
+		return r;
+	*ret = n->counts;
+	return r;
+}
+
 int changes_count_without(struct store *s, const struct object_id *from, const struct object_id *to,
 			  changes_leaves_out leaves_out, const void *ctx, struct changes *ret,
 			  struct err *err)
 {
 	struct counting n = { .leaves_out = leaves_out, .ctx = ctx };
-	int r = diff_walk(s, from, to, &(struct diff_options){ 0 }, count, &n, err);
 
-	if (r < 0)
-		return r;
-	*ret = n.counts;
-	return r;
+	return count_all(s, from, to, &(struct diff_options){ 0 }, &n, ret, err);
 }
 
 int changes_count(struct store *s, const struct object_id *from, const struct object_id *to,
 		  struct changes *ret, struct err *err)
 {
 	return changes_count_without(s, from, to, NULL, NULL, ret, err);
+}
+
+int changes_count_kept(struct store *s, const struct object_id *from, const struct object_id *to,
+		       diff_kept_fn kept, void *kept_ctx, struct changes *ret, struct err *err)
+{
+	const struct diff_options options = { .kept = kept, .kept_ctx = kept_ctx };
+
+	return count_all(s, from, to, &options, &(struct counting){ 0 }, ret, err);
+}
+
+int changes_count_twins(struct store *s, const struct object_id *from, const struct object_id *to,
+			struct twins *twins, struct changes *ret, struct err *err)
+{
+	const struct diff_options options = { .twins = twins };
+
+	return count_all(s, from, to, &options, &(struct counting){ 0 }, ret, err);
 }
 
 /* --- names ------------------------------------------------------------------------------ */

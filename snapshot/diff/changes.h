@@ -19,6 +19,16 @@ struct changes {
 NODISCARD int changes_count(struct store *s, const struct object_id *from,
 			    const struct object_id *to, struct changes *ret, struct err *err);
 
+/* The same, and `kept` knows what promises became (diff.h). */
+NODISCARD int changes_count_kept(struct store *s, const struct object_id *from,
+				 const struct object_id *to, diff_kept_fn kept, void *kept_ctx,
+				 struct changes *ret, struct err *err);
+
+/* The same, and skips directories that are known to be the same (diff.h). */
+NODISCARD int changes_count_twins(struct store *s, const struct object_id *from,
+				  const struct object_id *to, struct twins *twins,
+				  struct changes *ret, struct err *err);
+
 /* The same without names that `leaves_out` says yes to; a directory that came or went is one name. */
 typedef bool (*changes_leaves_out)(const char *path, const void *ctx);
 NODISCARD int changes_count_without(struct store *s, const struct object_id *from,

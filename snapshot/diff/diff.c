@@ -17,6 +17,8 @@ struct frame {
 	struct tree_entry e[SIDES];  /* the next name of each */
 	bool end[SIDES];
 	size_t path_len; /* of the directory */
+	struct object_id id[SIDES];
+	bool twins; /* both sides have it, and nothing differs in what was seen of it */
 };
 
 struct walk {
@@ -88,26 +90,47 @@ static int open_sides(struct walk *w, struct frame *f, const struct object_id *c
 	return r < 0 ? r : advance_sides(w, f, both, err);
 }
 
-static int push(struct walk *w, const struct object_id *old, const struct object_id *new,
+/* A file with several names is in the links tree, of which the ids of directories say nothing. */
+static bool can_be_twins(const struct tree_entry *a, const struct tree_entry *b)
+{
+	return a && b && !a->below.links && !b->below.links;
+}
+
+static int push(struct walk *w, const struct tree_entry *old, const struct tree_entry *new,
 		struct err *err)
 {
+	const struct object_id *const id[SIDES] = { old ? &old->id : NULL, new ? &new->id : NULL };
 	struct frame *f;
 	int r;
 
 	if (!VEC_ROOM(w->stack, w->depth, w->cap))
 		return err_nomem(err);
 	f = &w->stack[w->depth++];
-	*f = (struct frame){ .path_len = w->path.len };
-	r = open_sides(w, f, (const struct object_id *[SIDES]){ old, new }, err);
+	*f = (struct frame){ .path_len = w->path.len, .twins = can_be_twins(old, new) };
+	for (int s = 0; f->twins && s < SIDES; s++)
+		f->id[s] = *id[s];
+	r = open_sides(w, f, id, err);
 	return r < 0 ? unreadable(w, f->path_len, r, err) : r;
 }
 
+static void note_difference(struct walk *w)
+{
+	if (w->depth > 0)
+		w->stack[w->depth - 1].twins = false;
+}
+
+/* All of it was seen. */
 static void pop(struct walk *w)
 {
+	const struct diff_options *o = w->options;
 	struct frame *f = &w->stack[--w->depth];
 
 	for (int s = 0; s < SIDES; s++)
 		tree_iter_free(f->it[s]);
+	if (!f->twins)
+		note_difference(w);
+	else if (o->twins && o->mtimes && !o->kept)
+		twins_add(o->twins, &f->id[OLD], &f->id[NEW]);
 }
 
 /* --- comparing -------------------------------------------------------------------------- */
@@ -201,10 +224,13 @@ static int descend(struct walk *w, const struct tree_entry *old, const struct tr
 	if (!a && !b)
 		return 0;
 	if (!a || !b)
-		return w->options->deep ? push(w, a ? &a->id : NULL, b ? &b->id : NULL, err) : 0;
+		return w->options->deep ? push(w, a, b, err) : 0;
+	if (w->options->twins && !w->options->traces && can_be_twins(a, b) &&
+	    twins_has(w->options->twins, &a->id, &b->id))
+		return 0;
 	links = (a->below.links || b->below.links) &&
 		!object_id_equal(&w->root[OLD].links, &w->root[NEW].links);
-	return object_id_equal(&a->id, &b->id) && !links ? 0 : push(w, &a->id, &b->id, err);
+	return object_id_equal(&a->id, &b->id) && !links ? 0 : push(w, a, b, err);
 }
 
 /* One name, whose path stands in w->path; either side may be NULL.  Pushing moves frames. */
@@ -233,12 +259,15 @@ static int report_name(struct walk *w, const struct tree_entry *old, const struc
 	}
 	told.before = old ? &e[OLD] : NULL;
 	told.after = new ? &e[NEW] : NULL;
-	if (!told.before || !told.after)
-		return w->fn(&told, w->ctx, err);
-	r = compare(w, &told, &told.what, err);
-	if (r < 0)
-		return err_wrap(err, r, "'%s'", told.path);
-	return told.what == 0 ? 0 : w->fn(&told, w->ctx, err);
+	if (told.before && told.after) {
+		r = compare(w, &told, &told.what, err);
+		if (r < 0)
+			return err_wrap(err, r, "'%s'", told.path);
+		if (told.what == 0)
+			return 0;
+	}
+	note_difference(w);
+	return w->fn(&told, w->ctx, err);
 }
 
 /* The next name that either directory has. */

@@ -11,6 +11,7 @@
 
 #include "cowfs/store/root.h"
 #include "cowfs/store/store.h"
+#include "snapshot/diff/twins.h"
 
 /* In what the two sides of a name differ. */
 enum diff_what {
@@ -55,6 +56,11 @@ struct diff_options {
 	 */
 	diff_kept_fn kept;
 	void *kept_ctx;
+	/*
+	 * Directories that are known to be the same but for traces are skipped unread, unless `traces`
+	 * are wanted.  A walk that looks at `mtimes` adds those that it finds.  NULL: none are known.
+	 */
+	struct twins *twins;
 };
 
 /*

@@ -20,7 +20,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "live"))
 
 import livetest  # noqa: E402  (found through the line above)
-from snaptest import SNAP, Skip, World, gone, main, needs_fuse, test, until as wait_for  # noqa: E402
+from snaptest import SNAP, Skip, World, gone, main, needs_fuse, stop_process, test, until as wait_for  # noqa: E402
 
 NOBODY = 65534
 CRASHED = b"ended unexpectedly"
@@ -338,7 +338,7 @@ def mounts_come_back_after_a_kill_while_a_program_was_being_started(w: World):
     """Between fork and exec that has the lock of the dead one, too."""
     path = mounted_clone(w)
     keeper, pid = w.keepers()[0], pid_of(w)
-    os.kill(keeper, signal.SIGSTOP)
+    stop_process(keeper)
     os.kill(pid, signal.SIGKILL)
     with open(run_dir(w) / "cowfsd") as alive:
         fcntl.flock(alive, fcntl.LOCK_EX)
@@ -888,7 +888,7 @@ def ask_and_go(w, verb, **options):
     (pid,) = w.daemons()
     line = Line(w)
     line.greet()
-    os.kill(pid, signal.SIGSTOP)
+    stop_process(pid)
     try:
         line.send(question(w, verb, **options))
         line.close()
@@ -911,8 +911,39 @@ TAKE = {"project": None, "clone": None, "message": "late", "tag": None, "meta": 
         "skip_unreadable": False, "lazy": False, "passing": False, "automatic": False, "include": []}
 ARTIFACT = {"clone": "try", "paths": ["README.md"], "meta": None, "run": None, "session": None}
 ROLLBACK = {"first": None, "second": None, "no_git": False, "skip_unreadable": False,
-            "dry_run": False, "clone_only": False, "own_only": False, "since": None, "rules": None, "paths": [],
+            "dry_run": False, "clone_only": False, "own_only": False, "since": None, "remember": False, "rules": None, "paths": [],
             "allow": []}
+
+
+@test
+def a_rollback_leaves_what_its_asker_does_not_know(w: World):
+    """As a pull does when somebody edits a file between its look at the project and the change."""
+    wanted = w.take()
+    (w.project / "README.md").write_text("second\n")
+    known = w.take()
+
+    def roll(**options):
+        line = Line(w)
+        line.greet()
+        line.send(question(w, "rollback", **{**ROLLBACK, "first": wanted, **options}))
+        got = line.read()
+        line.close()
+        return got["answer"]
+
+    (w.project / "edited").write_text("a moment ago\n")
+    got = roll(since=known)
+    assert got["edited"] and got["changed"] == 0, got
+    assert (w.project / "README.md").read_text() == "second\n"
+    (w.project / "edited").unlink()
+    got = roll(since=known)
+    assert not got["edited"] and got["changed"] == 1, got
+    assert (w.project / "README.md").read_text() == "first\n"
+    # It looks like what is wanted, though not like what was known.
+    got = roll(since=known)
+    assert not got["edited"] and got["changed"] == 0, got
+    (w.project / "edited").write_text("a moment ago\n")
+    assert roll()["changed"] == 1
+    assert not (w.project / "edited").exists()
 
 
 @test

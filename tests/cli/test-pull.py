@@ -2,9 +2,11 @@
 
 import os
 import random
+import re
 import signal
 import subprocess
 import time
+from pathlib import Path
 
 from depots import Other, depot
 from promotetest import picture, same
@@ -30,10 +32,26 @@ def stages(o):
     return [name for name in os.listdir(o.project) if name.startswith(".snapcow-stage-")]
 
 
+def daemon_of(o):
+    return o.ok("version", "--json").json("snap.version/1")["daemon"]["pid"]
+
+
+def reads_of(o, *args):
+    """How many bytes the other cowfsd read for a command."""
+    def rchar():
+        return int(re.search(r"rchar: (\d+)", Path(f"/proc/{pid}/io").read_text())[1])
+
+    time.sleep(0.05)  # past the time in which a change might not show in a file's times
+    pid = daemon_of(o)
+    before = rchar()
+    o.ok(*args)
+    return rchar() - before
+
+
 def killed_while_it_writes(o, after):
     """Kill cowfsd so many seconds after the project has a stage; False if it had ended by then."""
     o.ok("snapshot", "--json")
-    pid = o.ok("version", "--json").json("snap.version/1")["daemon"]["pid"]
+    pid = daemon_of(o)
     with subprocess.Popen([SNAP, "-q", "pull", depot(o.world)], cwd=o.project,
                           env={**o.world.env, "SNAPCOW_STORE": str(o.store)},
                           stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as p:
@@ -76,7 +94,7 @@ def a_pull_into_a_full_disk_is_taken_back_and_succeeds_with_more_room(w: World):
     w.ok("init")
     w.ok("push", depot(w))
     o = Other(w)
-    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1m", "none", o.project], check=False,
+    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1m,mode=755", "none", o.project], check=False,
                       capture_output=True).returncode:
         raise Skip("no file system can be mounted here")
     try:
@@ -93,6 +111,56 @@ def a_pull_into_a_full_disk_is_taken_back_and_succeeds_with_more_room(w: World):
         o.end()
     finally:
         subprocess.run(["umount", "-l", o.project], check=True)
+
+
+@test
+def a_pull_remembers_what_it_read_also_if_nothing_comes_of_it(w: World):
+    size = 8 << 20
+    furnish(w.project, 5)
+    (w.project / "large").write_bytes(os.urandom(size))
+    w.ok("init")
+    w.ok("push", depot(w))
+    o = Other(w)
+    o.ok("pull", depot(w))
+    assert reads_of(o, "pull", depot(w)) >= size
+    assert reads_of(o, "pull", depot(w)) < size / 2
+    assert reads_of(o, "pull", "--replace", depot(w)) < size / 2
+    (w.project / "dir1" / "sub1" / "new").write_text("new\n")
+    w.ok("push", depot(w))
+    assert reads_of(o, "pull", depot(w)) < size / 2
+    same(picture(o.project), picture(w.project))
+    # Refused, it has read the change, and it saved the state with it.
+    (o.project / "large").write_bytes(os.urandom(size))
+    (w.project / "dir1" / "sub1" / "new").write_text("newer\n")
+    w.ok("push", depot(w))
+    o.snap("pull", depot(w)).fails(5, "changes of its own")
+    assert reads_of(o, "snapshot") < size / 2
+    o.end()
+
+
+@test
+def a_project_that_was_never_pulled_keeps_files_of_its_own(w: World):
+    furnish(w.project, 5)
+    w.ok("init")
+    w.ok("push", depot(w))
+    for known in (False, True):
+        o = Other(w, f"other{known}")
+        (o.project / "mine").write_text("mine\n")
+        if known:
+            o.ok("init")
+        mine = picture(o.project)
+        o.snap("pull", depot(w)).fails(5, "changes of its own", "--replace")
+        same(picture(o.project), mine)
+        o.ok("pull", "--replace", depot(w))
+        same(picture(o.project), picture(w.project))
+        o.ok("undo")
+        same(picture(o.project), mine)
+        o.end()
+    o = Other(w, "equal")
+    subprocess.run(["cp", "-a", f"{w.project}/.", o.project], check=True)
+    assert o.ok("--json", "pull", depot(w)).json("snap.pull/1")["changed"] == 0
+    same(picture(o.project), picture(w.project))
+    o.end()
 
 
 main()

@@ -231,4 +231,94 @@ TEST(a_directory_that_cannot_be_read_is_named)
 	CHECK_HAS(err.msg, "directory 'd/in'");
 }
 
+/* --- twins ------------------------------------------------------------------------------ */
+
+/* A new ctime and nothing else. */
+static void touch(struct two *t, const char *name)
+{
+	struct stat st;
+
+	CHECK_EQ(fstatat(t->scene.fd, name, &st, 0), 0);
+	CHECK_EQ(fchmodat(t->scene.fd, name, st.st_mode & 07777, 0), 0);
+}
+
+static int walk_again(struct two *t, const struct diff_options *options, struct err *err)
+{
+	CLEANUP(buf_done) struct buf out = BUF_INIT;
+	int r = diff_walk(t->scene.s, &t->before, &t->scene.id, options, describe, &out, err);
+
+	CHECK(r < 0 || out.len == 0);
+	return r;
+}
+
+TEST(directories_that_were_found_to_be_the_same_are_not_read_again)
+{
+	CLEANUP(two_done) struct two t = two_new("twins");
+	CLEANUP(twins_done) struct twins twins;
+	CLEANUP(buf_done) struct buf hold = BUF_INIT;
+	struct err err = { 0 };
+	struct tree_entry in;
+
+	twins_init(&twins);
+	scene_mkdir(&t.scene, "d");
+	scene_mkdir(&t.scene, "d/in");
+	scene_text(&t.scene, "d/in/x", "a");
+	remember(&t);
+	scene_settle();
+	touch(&t, "d/in/x");
+	check_walk(&t, &(struct diff_options){ .mtimes = true, .twins = &twins }, "");
+	in = scene_entry(&t.scene, "d/in", &hold);
+	damage_object(store_path(t.scene.s), OBJECT_TREE, &in.id);
+	store_close(t.scene.s);
+	t.scene.s = stock_open(test_path("twins.store"), STORE_READ);
+	CHECK_OK(walk_again(&t, &(struct diff_options){ .twins = &twins }, &err), &err);
+	CHECK_OK(walk_again(&t, &(struct diff_options){ .mtimes = true, .twins = &twins }, &err),
+		 &err);
+	CHECK_EQ(walk_again(&t, &plain, &err), -EBADMSG);
+	CHECK_EQ(walk_again(&t, &(struct diff_options){ .traces = true, .twins = &twins }, &err),
+		 -EBADMSG);
+}
+
+TEST(what_differs_is_told_again_whatever_was_found_before)
+{
+	CLEANUP(two_done) struct two t = two_new("unlike");
+	CLEANUP(twins_done) struct twins twins;
+	const struct diff_options loose = { .twins = &twins },
+				  strict = { .mtimes = true, .twins = &twins };
+	const struct timespec times[2] = { { .tv_sec = 5 }, { .tv_sec = 5 } };
+
+	twins_init(&twins);
+	for (int i = 0; i < 3; i++)
+		scene_mkdir(&t.scene, (const char *[]){ "a", "b", "b/c" }[i]);
+	scene_text(&t.scene, "a/time", "a");
+	scene_text(&t.scene, "b/c/text", "a");
+	remember(&t);
+	CHECK_EQ(utimensat(t.scene.fd, "a/time", times, 0), 0);
+	scene_text(&t.scene, "b/c/text", "b");
+	CHECK_EQ(utimensat(t.scene.fd, "b/c/text", times, 0), 0);
+	for (int i = 0; i < 2; i++) {
+		check_walk(&t, &loose, "C /b/c/text\n");
+		check_walk(&t, &strict, "m /a/time\nCm /b/c/text\n");
+	}
+}
+
+TEST(a_directory_with_a_name_of_a_file_that_has_others_is_read_each_time)
+{
+	CLEANUP(two_done) struct two t = two_new("others");
+	CLEANUP(twins_done) struct twins twins;
+	const struct diff_options options = { .mtimes = true, .twins = &twins };
+
+	twins_init(&twins);
+	scene_mkdir(&t.scene, "d");
+	scene_text(&t.scene, "d/a", "a");
+	scene_text(&t.scene, "d/y", "a");
+	CHECK_EQ(linkat(t.scene.fd, "d/a", t.scene.fd, "b", 0), 0);
+	remember(&t);
+	scene_settle();
+	touch(&t, "d/y");
+	check_walk(&t, &options, "");
+	scene_text(&t.scene, "b", "longer");
+	check_walk(&t, &(struct diff_options){ .twins = &twins }, "C<> /b\nC<> /d/a\n");
+}
+
 TEST_MAIN("diff")
