@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "cowfs/store/pin.h"
+#include "cowfs/store/root.h"
 #include "engine/act/acts-i.h"
 #include "engine/act/clone-base-i.h"
 #include "engine/act/echo-i.h"
@@ -353,11 +354,15 @@ static int put_onto(struct rebasing *p, char *message, struct err *err)
 {
 	CLEANUP(batch_end_p) struct batch *b = NULL;
 	struct landing *l = &p->landing;
+	struct root root;
 	int r;
 
 	p->onto = l->newest;
 	if (history_holds(&l->newest, &l->now.root, &l->newest.base))
 		return 0;
+	r = root_get(p->store, &l->now.root, &root, err);
+	if (r < 0)
+		return r;
 	p->onto = (struct snapshot){
 		.root = l->now.root,
 		.parent = l->newest.id,
@@ -365,8 +370,8 @@ static int put_onto(struct rebasing *p, char *message, struct err *err)
 		.message = message,
 		.lacks = l->lacking,
 		.created = p->now > l->newest.created ? p->now : l->newest.created + 1,
-		.files = l->now.stats.files,
-		.bytes = l->now.stats.bytes,
+		.files = root.top.below.files,
+		.bytes = root.top.below.bytes + root.in_links.bytes,
 		.made = SNAPSHOT_MADE_AUTOMATICALLY,
 	};
 	r = catalog_id_new(&p->onto.id, err);

@@ -140,14 +140,13 @@ static int check_part(struct rolling *g, const char *part, struct err *err)
 
 /*
  * A clone's state has all that its base had, but for what the clone itself removed.  Beside any other base
- * what the state lacks unread would seem removed, so it stays.  Of a part MORE is what lies beside it.
+ * what the state lacks unread would seem removed, so it stays.
  */
 static const char *find_lacks(const struct rolling *g, const struct catalog_id *base)
 {
 	const struct snapshot *to = &g->to;
 
-	if (catalog_id_same(&to->id, base) || catalog_id_same(&to->base, base) ||
-	    (to->part && to->lacks && strcmp(to->lacks, SNAPSHOT_LACKS_MORE) == 0))
+	if (catalog_id_same(&to->id, base) || catalog_id_same(&to->base, base))
 		return NULL;
 	return to->lacks;
 }

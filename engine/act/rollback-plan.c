@@ -52,9 +52,11 @@ bool rolling_mixes(const struct rolling *g)
 	return g->paths || (g->clone.name && g->lacks);
 }
 
+/* Of a project's files beside a part the state says nothing; a clone has no others than its part. */
 static bool lacks_more(const struct rolling *g)
 {
-	return g->lacks && strcmp(g->lacks, SNAPSHOT_LACKS_MORE) == 0;
+	return (!g->clone.name && g->to.part) ||
+	       (g->lacks && strcmp(g->lacks, SNAPSHOT_LACKS_MORE) == 0);
 }
 
 static int find_left(const struct rolling *g, struct leaving *l, struct err *err)

@@ -23,8 +23,6 @@
 
 #define PROMISED_PART 2 /* unasked, at most this fraction of the room is promised */
 
-static char all_else[] = SNAPSHOT_LACKS_MORE; /* snapshot.lacks of a part */
-
 static void taking_done(struct taking *t)
 {
 	project_done(&t->project);
@@ -264,10 +262,7 @@ static int capture(struct taking *t, struct batch *b, struct err *err)
 	t->snapshot.files = t->captured.stats.files;
 	t->snapshot.bytes = t->captured.stats.bytes;
 	r = part_check(t->part, t->captured.stats.dirs, t->project.path, err);
-	r = r < 0 ? r : survey_lacks(&t->captured, &t->lacks, &t->snapshot.lacks, err);
-	if (t->part)
-		t->snapshot.lacks = all_else;
-	return r;
+	return r < 0 ? r : survey_lacks(&t->captured, &t->lacks, &t->snapshot.lacks, err);
 }
 
 static int choose_project(struct taking *t, struct err *err)

@@ -3,15 +3,17 @@
 import os
 import pwd
 import shutil
+import signal
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "live"))
 
 import livetest  # noqa: E402  (found through the line above)
 from livetest import live_test  # noqa: E402
-from snaptest import SNAP, Skip, World, main  # noqa: E402
+from snaptest import SNAP, Skip, World, gone, main  # noqa: E402
 
 
 def as_nobody(w):
@@ -149,7 +151,10 @@ def a_rollback_to_what_a_rebase_took_removes_none_of_it(w: World):
     (w.project / "README.md").write_text("second\n")
     skips(snap("rebase", "--skip-unreadable", "try").ends(0), "src/closed")
     listed = snap("log", "--all", "--json").ends(0).json("snap.log/1")["snapshots"]
-    (onto,) = [s["snapshot"] for s in listed if s["message"] == "rebase of try"]
+    (onto,) = [s for s in listed if s["message"] == "rebase of try"]
+    files = [p for p in w.project.rglob("*") if p.is_file()]
+    assert (onto["files"], onto["bytes"]) == (len(files), sum(p.stat().st_size for p in files)), onto
+    onto = onto["snapshot"]
     (w.project / "README.md").write_text("third\n")
     os.chown(w.project / "src" / "closed", w.project.stat().st_uid, w.project.stat().st_gid)
     snap("rollback", onto).ends(0)
@@ -208,6 +213,28 @@ def a_clone_rolled_back_to_one_that_lacks_too_much_to_be_named_loses_nothing(w: 
     assert got == b"second\n1002\n", got
     reopen(w, *names)
     assert "deleted" not in promoted(snap, "--dry-run", "other").values()
+    snap("stop", "--force").ends(0)
+
+
+@live_test
+def a_part_names_what_in_it_could_not_be_read(w: World):
+    snap = as_nobody(w)
+    for name in ("src/closed", "src/gone"):
+        (w.project / name).write_text("precious\n")
+        reopen(w, name)
+    snap("clone", "--path", "src", "-n", "a").ends(0)
+    close(w.project / "src" / "closed")
+    (w.project / "src" / "gone").unlink()
+    skips(snap("clone", "--path", "src", "--skip-unreadable", "-n", "b").ends(0), "src/closed")
+    base = snap("status", "--json", "b").ends(0).json("snap.status/1")["base"]
+    snap("rollback", "a", base).ends(0)
+    reopen(w, "src/closed")
+    assert snap("run", "a", "--", "ls", "src").ends(0).out == b"closed\nmain.c\n"
+    assert promoted(snap, "--dry-run", "a") == {}
+    (w.project / "src" / "main.c").write_text("changed\n")
+    snap("rollback", base, "--path", "/src").ends(0)
+    assert (w.project / "src" / "closed").read_text() == "precious\n"
+    assert (w.project / "src" / "main.c").read_text() != "changed\n"
     snap("stop", "--force").ends(0)
 
 
@@ -287,6 +314,36 @@ def a_rebase_names_what_its_base_lacked_and_what_is_new(w: World):
 
 
 @live_test
+def somebody_elses_directory_in_the_place_of_ours_keeps_nothing_from_being_taken_back(w: World):
+    """cowfsd dies before it makes its directory, and another user makes one there that nobody else may enter."""
+    snap, _ = prepare(w)
+    text = (w.project / "README.md").read_text()
+    change(snap, "rm README.md; mkdir -p made/deep; echo mine >made/deep/file")
+    for pid in w.keepers():
+        os.kill(pid, signal.SIGKILL)
+        assert gone(pid, 20)
+    cowfsd, = w.daemons()
+    tracer = subprocess.Popen(["strace", "-f", "-p", str(cowfsd), "-o", "/dev/null", "-e", "trace=mkdirat", "-e",
+                               "inject=mkdirat:signal=KILL:when=2"], stderr=subprocess.PIPE)
+    if b"attached" not in tracer.stderr.readline():
+        raise Skip("strace cannot attach")
+    promoting = threading.Thread(target=snap, args=("promote", "try"), daemon=True)
+    promoting.start()
+    assert gone(cowfsd, 60), "the first mkdirat makes the stage"
+    (w.project / "made").mkdir(mode=0o700)
+    (w.project / "made" / "theirs").write_text("theirs\n")
+    tracer.communicate(timeout=60)
+    promoting.join(60)
+    snap("start").ends(0)
+    snap("list").ends(0)
+    assert (w.project / "README.md").read_text() == text
+    assert os.listdir(w.project / "made") == ["theirs"] and (w.project / "made").stat().st_uid == 0
+    assert not list(w.project.glob(".snapcow-stage-*")) and not list((w.store / "journal").glob("*"))
+    assert "'made' is left: it is somebody else's" in (w.store / "cowfsd.log").read_text()
+    snap("stop", "--force").ends(0)
+
+
+@live_test
 def what_is_left_below_an_unreadable_directory_is_told_once(w: World):
     snap, _ = prepare(w, "cache/one", "cache/two", "cache/deep/three")
     change(snap, "echo second >README.md; for i in one two deep/three four; do echo mine >cache/$i; done")
@@ -315,7 +372,7 @@ def an_undo_that_would_change_it_is_refused(w: World):
     snap("promote", "try").ends(0)
     close(w.project / "README.md")
     text = skips(snap("undo", "--skip-unreadable").ends(1), "README.md").err.decode()
-    assert "error: nothing is taken back: 'README.md' belongs to it and cannot be read" in text, text
+    assert "error: nothing is undone: 'README.md' is among the changes and cannot be read" in text, text
     assert (w.project / "README.md").read_text() == "second\n"
     snap("stop", "--force").ends(0)
 
