@@ -37,6 +37,7 @@ struct layer_call {
 	uint32_t uid, gid; /* the caller's, and the owner of what is made */
 	uint32_t umask;    /* taken from what is made, unless a default ACL says what it gets */
 	bool may_wait;
+	bool keeps_dirs; /* a rename moves no directory: -EXDEV, and programs copy */
 	/* Of a write: the thread whose write(2) it is, or may be a piece of; 0: it is all of one. */
 	uint32_t writer;
 };

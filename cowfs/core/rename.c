@@ -55,8 +55,11 @@ static int check(struct op *op, const struct renaming *rn)
 
 static int may_move(struct op *op, const struct renaming *rn)
 {
-	if (op->l->names_held == 0 || clock_ms() >= op->l->names_until ||
-	    (!node_is_dir(rn->from->node) && !(rn->to->node && node_is_dir(rn->to->node))))
+	if (!node_is_dir(rn->from->node) && !(rn->to->node && node_is_dir(rn->to->node)))
+		return 0;
+	if (op->call->keeps_dirs)
+		return -EXDEV;
+	if (op->l->names_held == 0 || clock_ms() >= op->l->names_until)
 		return 0;
 	op->need = (struct need){ .kind = NEED_NAMES };
 	return -EAGAIN;

@@ -52,11 +52,18 @@ bool ops_hides_xattrs(fuse_req_t req)
 	return m->no_xattrs;
 }
 
+void mount_keep_dirs(struct mount *m, bool keep)
+{
+	atomic_store(&m->keeps_dirs, keep);
+}
+
 struct layer_call ops_call(fuse_req_t req)
 {
 	const struct fuse_ctx *ctx = fuse_req_ctx(req);
+	const struct mount *m = fuse_req_userdata(req);
 
 	return (struct layer_call){
+		.keeps_dirs = atomic_load_explicit(&m->keeps_dirs, memory_order_relaxed),
 		.uid = ctx->uid,
 		.gid = ctx->gid,
 		.umask = ctx->umask,

@@ -67,6 +67,7 @@ struct mount {
 	bool one_id;               /* likewise, */
 	uint32_t one_uid, one_gid; /* as both of these */
 	bool adopted;              /* by mount_adopt() */
+	atomic_bool keeps_dirs;    /* see mount_keep_dirs() */
 	uint64_t *hidden;          /* owned; rising */
 	size_t n_hidden;
 	bool counts;      /* `known` counts: the layer outlives this mount */

@@ -83,6 +83,12 @@ NODISCARD int mount_adopt(struct mounts *ms, struct layer *l, int fd,
 			  const struct mount_options *options, struct mount **ret, struct err *err);
 
 /*
+ * A rename through this mount moves no directory: it is EXDEV.  What one moves through a mount, the kernel has to
+ * forget on those beside it, and then it unmounts whatever is mounted there below that directory.
+ */
+void mount_keep_dirs(struct mount *m, bool keep);
+
+/*
  * A detached mount still serves anyone who holds a descriptor to it.  It needs the right to mount
  * without fusermount3, else -ENOTSUP; if this process dies, nothing is left of it.
  */

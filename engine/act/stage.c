@@ -29,6 +29,7 @@ struct staged {
 	bool passing;        /* the clone goes in any case, and nobody reads it after the run */
 	bool ended;          /* the run told us */
 	bool waits;          /* for the user's decision; stage_end() does not remove it */
+	bool masks;          /* it hides files of the clone by mounts over them */
 	struct staged *next; /* guarded by host->lock */
 };
 
@@ -58,6 +59,32 @@ static void set_terms(struct host *h, const char *name, struct layer *l)
 	layer_set_ceiling(l, bounded ? most : 0);
 	layer_set_nodes_ceiling(l, bounded_inodes ? most_inodes : 0);
 	layer_set_passing(l, any && passing);
+}
+
+struct masking {
+	struct host *host;
+	const char *clone;
+};
+
+/* Does another run of the clone hide files by mounts?  host->lock held */
+static bool others_mask(const char *run, const void *ctx)
+{
+	const struct masking *m = ctx;
+
+	for (const struct staged *s = m->host->staged; s; s = s->next)
+		if (s->masks && s->name && strcmp(s->name, m->clone) == 0 &&
+		    strcmp(s->run, run) != 0)
+			return true;
+	return false;
+}
+
+/* No run moves a directory out from under the masks of another.  The caller has the clone's turn. */
+static void keep_dirs(struct host *h, const char *name, struct live *live)
+{
+	const struct masking m = { h, name };
+
+	LOCKED(&h->lock);
+	live_view_keep_dirs(live, others_mask, &m);
 }
 
 static void link_staged(struct staged *s)
@@ -111,8 +138,10 @@ static int bound(struct staged *s, const struct stage_options *o, struct err *er
 	s->ceiling = over(usage.charged, o->disk);
 	s->inodes = over(usage.inodes, o->inodes);
 	s->passing = s->made && s->remove && !s->waits && o->passing;
+	s->masks = o->masks;
 	link_staged(s);
 	set_terms(s->host, s->name, live->layer);
+	keep_dirs(s->host, s->name, live);
 	return 0;
 }
 
@@ -129,6 +158,7 @@ static void unbound(struct staged *s)
 		return;
 	set_terms(s->host, s->name, live->layer);
 	live_view_close(live, s->run);
+	keep_dirs(s->host, s->name, live);
 }
 
 /* Where the run sees the clone, if not at its mount. */
@@ -145,6 +175,7 @@ static int show(struct staged *s, const struct stage_options *o, char **ret, str
 	r = live_view_open(live, s->run, &shift, &path, err);
 	if (r < 0 || !path)
 		return r;
+	keep_dirs(s->host, s->name, live);
 	*ret = strdup(path);
 	return *ret ? 0 : err_nomem(err);
 }
@@ -170,7 +201,10 @@ int stage_root(struct task *task, int fd, const struct stage_root *how, struct e
 	if (!s || !s->name)
 		return err_set(err, -ENOENT, "nothing is staged");
 	r = take_live(s, &turn, &live, err);
-	return r < 0 ? r : live_view_serve(live, s->run, TAKE_FD(own), how, err);
+	r = r < 0 ? r : live_view_serve(live, s->run, TAKE_FD(own), how, err);
+	if (r >= 0)
+		keep_dirs(s->host, s->name, live);
+	return r;
 }
 
 /* --- ending ----------------------------------------------------------------------------- */

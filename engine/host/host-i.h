@@ -128,6 +128,9 @@ NODISCARD int live_view_open(struct live *l, const char *run, const struct mount
  */
 NODISCARD int live_view_serve(struct live *l, const char *run, int fd, const struct stage_root *how,
 			      struct err *err);
+/* On each one whose run is not alone in what `others` asks for no directory is moved from now on. */
+void live_view_keep_dirs(struct live *l, bool (*others)(const char *run, const void *ctx),
+			 const void *ctx);
 void live_view_close(struct live *l, const char *run); /* NULL: all of them; none is fine */
 void live_view_sweep(struct host *h);                  /* those that a dead daemon left */
 

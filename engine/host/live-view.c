@@ -121,6 +121,13 @@ int live_view_serve(struct live *l, const char *run, int fd, const struct stage_
 	return 0;
 }
 
+void live_view_keep_dirs(struct live *l, bool (*others)(const char *run, const void *ctx),
+			 const void *ctx)
+{
+	for (struct live_view *v = l->views; v; v = v->next)
+		mount_keep_dirs(v->mount, others(v->run, ctx));
+}
+
 static void view_close(struct live_view *v)
 {
 	struct err err = { 0 };

@@ -92,6 +92,8 @@ static struct stage_options staging_of(const struct running *r)
 		.wait = o->waits && !o->keep,
 		.remove = o->remove,
 		.no_snapshot = o->no_snapshot,
+		/* In a mount of its own a root's are refused by number. */
+		.masks = !o->root && r->plan.terms.profile.hide.n + o->hide.n > 0,
 		.disk = r->plan.terms.limits.disk,
 		.inodes = r->plan.terms.limits.inodes,
 		.ttl_ms = o->keep                         ? r->plan.terms.ttl_ms

@@ -246,6 +246,7 @@ struct stage_options {
 	bool wait;         /* the same, but only until stage_settle(), or the connection's end */
 	bool remove;       /* the one that is named goes */
 	bool no_snapshot;  /* of the one that is named */
+	bool masks;        /* the run hides files of it by mounts over them */
 	uint64_t disk;     /* bytes that it may grow by during the run; 0: no limit */
 	uint64_t inodes;   /* that may be made in it; 0: no limit */
 	uint64_t ttl_ms;   /* of the one that is made, should nobody be left to remove it */

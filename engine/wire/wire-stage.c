@@ -33,6 +33,7 @@ static const struct field wire_stage_options_fields[] = {
 	FIELD(FIELD_BOOL, struct stage_options, wait),
 	FIELD(FIELD_BOOL, struct stage_options, remove),
 	FIELD(FIELD_BOOL, struct stage_options, no_snapshot),
+	FIELD(FIELD_BOOL, struct stage_options, masks),
 	FIELD(FIELD_UINT, struct stage_options, disk),
 	FIELD(FIELD_UINT, struct stage_options, inodes),
 	FIELD(FIELD_UINT, struct stage_options, ttl_ms),
