@@ -27,6 +27,17 @@ int vec_by_u64(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
+size_t vec_unique_u64(uint64_t *list, size_t n)
+{
+	size_t kept = 0;
+
+	VEC_SORT(list, n, vec_by_u64);
+	for (size_t i = 0; i < n; i++)
+		if (kept == 0 || list[kept - 1] != list[i])
+			list[kept++] = list[i];
+	return kept;
+}
+
 size_t vec_room(size_t n)
 {
 	size_t room = n > 0 ? FIRST : 0;

@@ -8,6 +8,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <stdlib.h>
 
 #include "base/attr.h"
@@ -22,6 +23,9 @@ NODISCARD void *vec_one_more(void *list, size_t n, size_t size);
 size_t vec_room(size_t n);
 
 int vec_by_u64(const void *a, const void *b); /* for qsort() and bsearch(): rising */
+
+/* Sort the numbers and keep each once; returns how many are left. */
+size_t vec_unique_u64(uint64_t *list, size_t n);
 
 /* Make room for one more than `n`; false: there is no memory. */
 #define VEC_ROOM(list, n, cap)                                                \

@@ -28,10 +28,17 @@ static const char *const types[2][3] = {
 /* What follows the root. */
 #define F(kind, member) FIELD(FIELD_##kind, struct manifest_snapshot, member)
 static const struct field snapshot_list[] = {
-	F(TEXT_OR_NULL, parent), F(NAME_OR_NULL, message), F(NAME_OR_NULL, who),
-	F(NAME_OR_NULL, host),   F(NAME_OR_NULL, project), F(NAME_OR_NULL, meta),
-	F(INT, created),         F(INT, pushed),           F(UINT, files),
+	F(TEXT_OR_NULL, parent),
+	F(NAME_OR_NULL, message),
+	F(NAME_OR_NULL, who),
+	F(NAME_OR_NULL, host),
+	F(NAME_OR_NULL, project),
+	F(NAME_OR_NULL, meta),
+	F(INT, created),
+	F(INT, pushed),
+	F(UINT, files),
 	F(UINT, bytes),
+	F(TEXT_OR_NULL | FIELD_LATER, hidden),
 };
 static const struct fields snapshot_fields = FIELDS(struct manifest_snapshot, snapshot_list);
 

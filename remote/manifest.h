@@ -31,7 +31,8 @@ struct manifest_snapshot {
 	struct digest root;
 	char *parent; /* the manifest that the name meant before, "sha256:..." */
 	char *message, *who, *host, *project;
-	char *meta;              /* labels, as engine/api/meta.h has them */
+	char *meta;   /* labels, as engine/api/meta.h has them */
+	char *hidden; /* what strict runs must not see (docs/design/remote.md); or NULL */
 	int64_t created, pushed; /* nanoseconds since 1970 */
 	uint64_t files, bytes;
 };

@@ -57,6 +57,7 @@ static int call(const struct visit *v, enum ref_kind kind, const union record *r
 		return v->fn.clone(&record->clone, v->ctx, err);
 	case REF_ALLOWANCE:
 	case REF_AUDIT:
+	case REF_HIDDEN:
 	case REF_RESOLUTIONS:
 		break; /* nobody visits them */
 	case REF_RECEIPT:
@@ -140,6 +141,16 @@ int allowance_put(struct batch *b, const struct allowance *a, struct err *err)
 int allowance_get(struct store *s, const char *clone, struct allowance *ret, struct err *err)
 {
 	return record_get(s, REF_ALLOWANCE, clone, ret, err);
+}
+
+int hidden_put(struct batch *b, const struct hidden *h, struct err *err)
+{
+	return record_put(b, REF_HIDDEN, h, REF_REPLACE, err);
+}
+
+int hidden_get(struct store *s, const char *clone, struct hidden *ret, struct err *err)
+{
+	return record_get(s, REF_HIDDEN, clone, ret, err);
 }
 
 int resolutions_put(struct batch *b, const struct resolutions *r, struct err *err)

@@ -38,6 +38,8 @@ NODISCARD int receipt_get(struct store *s, const struct catalog_id *id, struct r
 NODISCARD int allowance_put(struct batch *b, const struct allowance *a, struct err *err);
 NODISCARD int allowance_get(struct store *s, const char *clone, struct allowance *ret,
 			    struct err *err);
+NODISCARD int hidden_put(struct batch *b, const struct hidden *h, struct err *err);
+NODISCARD int hidden_get(struct store *s, const char *clone, struct hidden *ret, struct err *err);
 NODISCARD int resolutions_get(struct store *s, const char *clone, struct resolutions *ret,
 			      struct err *err);
 

@@ -19,6 +19,7 @@ union record {
 	struct allowance allowance;
 	struct audit audit;
 	struct lazy lazy;
+	struct hidden hidden;
 };
 
 /* A ref made of a struct, and what it points into besides that struct. */

@@ -30,6 +30,7 @@ enum field_type {
 	FIELD_NUMBER,     /* int64_t or uint64_t: eight bytes, little-endian */
 	FIELD_TEXT,       /* char *: length in four bytes, then that many bytes without NUL */
 	FIELD_MAYBE_TEXT, /* the same; NULL is stored as the empty text */
+	FIELD_NUMBERS,    /* struct record_numbers: how many in four bytes, then each in eight */
 };
 
 struct field {
@@ -209,13 +210,29 @@ static const struct kind kinds[REF_KINDS + 1] = {
 			{ FIELD_NUMBER, offsetof(struct lazy, remote), 3 },
 		},
 	},
+	[REF_HIDDEN] = {
+		.version = 2,
+		.size = sizeof(struct hidden),
+		.name = { FIELD_TEXT, offsetof(struct hidden, clone) },
+		.root = NO_ROOT,
+		.fields = {
+			{ FIELD_NUMBER, offsetof(struct hidden, created) },
+			{ FIELD_NUMBERS, offsetof(struct hidden, numbers) },
+			{ FIELD_NUMBERS, offsetof(struct hidden, dirs), 2 },
+		},
+	},
 };
 
 static void field_done(const struct field *f, void *record)
 {
 	void *at = (char *)record + f->offset;
+	struct record_numbers *numbers = at;
 	char **text = at;
 
+	if (f->type == FIELD_NUMBERS) {
+		free(numbers->list);
+		*numbers = (struct record_numbers){ 0 };
+	}
 	if (f->type != FIELD_TEXT && f->type != FIELD_MAYBE_TEXT)
 		return;
 	free(*text);
@@ -280,6 +297,11 @@ void allowance_done(struct allowance *a)
 	record_done(REF_ALLOWANCE, a);
 }
 
+void hidden_done(struct hidden *h)
+{
+	record_done(REF_HIDDEN, h);
+}
+
 void audit_done(struct audit *a)
 {
 	record_done(REF_AUDIT, a);
@@ -296,6 +318,19 @@ static int write_text(struct buf *out, const char *text, struct err *err)
 	if (buf_append_u32(out, (uint32_t)len) < 0 || buf_append(out, text, len) < 0)
 		return err_nomem(err);
 	return 0;
+}
+
+static int write_numbers(struct buf *out, const struct record_numbers *numbers, struct err *err)
+{
+	int r;
+
+	if (numbers->n > RECORD_NUMBERS_MAX)
+		return err_set(err, -E2BIG, "%zu numbers, above %d", numbers->n,
+			       RECORD_NUMBERS_MAX);
+	r = buf_append_u32(out, (uint32_t)numbers->n);
+	for (size_t i = 0; r >= 0 && i < numbers->n; i++)
+		r = buf_append_u64(out, numbers->list[i]);
+	return r < 0 ? err_nomem(err) : 0;
 }
 
 static int write_field(struct buf *out, const struct field *f, const void *record, struct err *err)
@@ -315,6 +350,8 @@ static int write_field(struct buf *out, const struct field *f, const void *recor
 	case FIELD_MAYBE_TEXT:
 		assert(!*text || **text);
 		return write_text(out, *text, err);
+	case FIELD_NUMBERS:
+		return write_numbers(out, at, err);
 	case FIELD_END:
 		break;
 	}
@@ -423,6 +460,25 @@ static int read_text(struct cursor *c, bool may_be_null, char **ret, struct err 
 	return copy_text(p, len, ret, err);
 }
 
+static int read_numbers(struct cursor *c, struct record_numbers *ret, struct err *err)
+{
+	const uint8_t *p = take(c, 4);
+	const size_t n = p ? le32_load(p) : 0;
+
+	if (n > RECORD_NUMBERS_MAX)
+		return err_set(err, -EBADMSG, "%zu numbers, above %d", n, RECORD_NUMBERS_MAX);
+	p = p ? take(c, n * sizeof(uint64_t)) : NULL;
+	if (!p)
+		return cut_off(err);
+	ret->list = calloc(n + 1, sizeof(*ret->list));
+	if (!ret->list)
+		return err_nomem(err);
+	for (size_t i = 0; i < n; i++)
+		ret->list[i] = le64_load(p + i * sizeof(uint64_t));
+	ret->n = n;
+	return 0;
+}
+
 static int read_field(struct cursor *c, const struct field *f, void *record, struct err *err)
 {
 	void *at = (char *)record + f->offset;
@@ -430,6 +486,8 @@ static int read_field(struct cursor *c, const struct field *f, void *record, str
 
 	if (f->type == FIELD_TEXT || f->type == FIELD_MAYBE_TEXT)
 		return read_text(c, f->type == FIELD_MAYBE_TEXT, at, err);
+	if (f->type == FIELD_NUMBERS)
+		return read_numbers(c, at, err);
 
 	_Static_assert(CATALOG_ID_SIZE == sizeof(uint64_t), "ids and numbers are as long");
 	p = take(c, CATALOG_ID_SIZE);

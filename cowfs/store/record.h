@@ -1,6 +1,6 @@
 /*
  * record.h - the meaning of refs: projects, snapshots, tags, clones, receipts, resolutions,
- * artifacts, allowances.
+ * artifacts, allowances, hidden files.
  *
  * Each is one ref (ref.h) whose value is a small versioned record; its struct owns its strings.
  * On-disk: docs/reference/format.md, "Catalog".
@@ -164,6 +164,24 @@ struct allowance {
 	char *rules;     /* owned; as --net takes them, with commas between them */
 };
 
+/* Inode numbers. */
+struct record_numbers {
+	uint64_t *list; /* owned */
+	size_t n;
+};
+#define RECORD_NUMBERS_MAX 65536
+
+/*
+ * Files that a run of a clone must not see, wherever they lie by now.  Ref: the clone's name, or '@' and the
+ * id in hex of a snapshot whose clone is not here; no root.
+ */
+struct hidden {
+	char *clone;                   /* owned; or "@ID" */
+	int64_t created;               /* of the clone: a later one of that name is another */
+	struct record_numbers numbers; /* rising */
+	struct record_numbers dirs;    /* rising; hidden as long as secrets are in them */
+};
+
 /*
  * A change of a record that must not be changed unseen: a link of the chain.  Ref: its number in 16 hex
  * digits, or AUDIT_HEAD: a copy of the last one.  No root.
@@ -199,6 +217,7 @@ struct lazy {
 
 void audit_done(struct audit *a);
 void allowance_done(struct allowance *a);
+void hidden_done(struct hidden *h);
 void resolutions_done(struct resolutions *r);
 void project_done(struct project *p);
 NODISCARD int project_copy(const struct project *from, struct project *ret); /* -ENOMEM, or 0 */

@@ -31,6 +31,8 @@ const char *ref_kind_name(enum ref_kind kind)
 		return "audit entry";
 	case REF_LAZY:
 		return "lazy capture";
+	case REF_HIDDEN:
+		return "list of hidden files";
 	}
 	return kind == REF_CARRIED ? "carried chunk" : "ref of unknown kind";
 }

@@ -25,8 +25,9 @@ enum ref_kind {
 	REF_ALLOWANCE = 8,
 	REF_AUDIT = 9,
 	REF_LAZY = 10,
+	REF_HIDDEN = 11,
 };
-#define REF_KINDS 10
+#define REF_KINDS 11
 
 struct ref {
 	enum ref_kind kind;

@@ -12,6 +12,7 @@
 #include "engine/act/allow-i.h"
 #include "engine/act/events-i.h"
 #include "engine/act/forget-i.h"
+#include "engine/act/hide-i.h"
 #include "engine/act/resolve-i.h"
 #include "engine/act/unneeded-i.h"
 #include "engine/api/clone.h"
@@ -22,6 +23,7 @@ struct removal {
 	struct batch *batch;
 	struct forget forget;
 	struct err damage; /* if set, a record is damaged and the snapshots stay */
+	struct err hidden; /* the same of the list of hidden files, which goes */
 };
 
 static void removal_done(struct removal *r)
@@ -77,6 +79,12 @@ static int remove_records(struct host *h, struct removal *r, struct engine_remov
 	x = allow_forget(h->store, r->batch, name, err);
 	if (x < 0)
 		return x;
+	/* Of snapshots that stay for damage we do not know which they are: the list stays, too. */
+	x = r->damage.code ? 0 : hide_forget(h->store, r->batch, &r->clone, &r->forget, err);
+	if (x < 0)
+		return x;
+	if (x > 0)
+		r->hidden = *err;
 	x = ref_delete(r->batch, REF_CLONE, name, strlen(name), err);
 	return x < 0 ? x : batch_commit(r->batch, BATCH_SAFE, err);
 }
@@ -119,6 +127,11 @@ static int remove_clone(struct task *task, const char *name, bool force, const c
 	if (r.damage.code != 0)
 		engine_warn(&task->engine, "clone '%s' is removed, but its snapshots stay: %s",
 			    name, r.damage.msg);
+	if (r.hidden.code != 0)
+		engine_warn(&task->engine,
+			    "clone '%s' is removed, but which files its runs must not see is lost "
+			    "for snapshots of it that stay: %s",
+			    name, r.hidden.msg);
 	return x;
 }
 

@@ -11,6 +11,7 @@
 #include "base/log.h"
 #include "engine/act/acts-i.h"
 #include "engine/act/clone-git-i.h"
+#include "engine/act/hide-i.h"
 #include "engine/act/maker-i.h"
 #include "engine/act/strays-i.h"
 #include "engine/act/unneeded-i.h"
@@ -354,6 +355,7 @@ static int put_records(struct making *m, struct err *err)
 		c->private = record.private;
 		c->no_xattrs = record.no_xattrs;
 		r = clone_put(b, &record, REF_NEW, err);
+		r = r < 0 ? r : hide_inherit(m->task->engine.store, b, &m->start, &record, err);
 	}
 	return r < 0 ? r : batch_commit(b, BATCH_SAFE, err);
 }

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/vec.h"
+#include "engine/find/hidden-i.h"
 
 void forget_done(struct forget *f)
 {
@@ -215,6 +216,7 @@ int forget_put(const struct forget *f, struct batch *b, uint64_t *ret, struct er
 			continue;
 		catalog_id_hex(&f->list[i].id, hex);
 		r = ref_delete(b, REF_SNAPSHOT, hex, strlen(hex), err);
+		r = r < 0 ? r : hidden_drop_of(b, &f->list[i].id, err);
 		gone++;
 	}
 	if (r < 0)

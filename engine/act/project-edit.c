@@ -13,6 +13,7 @@
 #include "engine/act/acts-i.h"
 #include "engine/act/survey-i.h"
 #include "engine/api/clone.h"
+#include "engine/find/hidden-i.h"
 #include "engine/find/moved-i.h"
 #include "engine/find/touched-i.h"
 #include "engine/host/host-i.h"
@@ -135,7 +136,12 @@ static int drop_ref(struct editing *e, enum ref_kind kind, const struct catalog_
 
 static int drop_snapshot(const struct snapshot *s, void *ctx, struct err *err)
 {
-	return drop_ref(ctx, REF_SNAPSHOT, &s->project, &s->id, err);
+	struct editing *e = ctx;
+	int r = drop_ref(e, REF_SNAPSHOT, &s->project, &s->id, err);
+
+	if (r < 0 || !catalog_id_same(&s->project, &e->project.id))
+		return r;
+	return hidden_drop_of(e->batch, &s->id, err);
 }
 
 static int drop_tag(const struct tag *t, void *ctx, struct err *err)

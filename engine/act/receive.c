@@ -20,6 +20,7 @@
 #include "engine/act/receive-lazy-i.h"
 #include "engine/act/unneeded-i.h"
 #include "engine/api/meta.h"
+#include "engine/find/hidden-i.h"
 #include "engine/find/moved-i.h"
 #include "engine/host/host-i.h"
 #include "engine/host/promises-i.h"
@@ -40,6 +41,7 @@ struct receiving {
 	struct digests known;
 	char *dir; /* owned; where the store keeps digests */
 	struct inbound_result got;
+	struct hidden hidden;     /* from runs where it was made */
 	struct snapshot base;     /* that is like it; all zero: none */
 	struct snapshot snapshot; /* its strings are borrowed */
 	uint64_t steps;
@@ -52,6 +54,7 @@ static void receiving_done(struct receiving *r)
 	pack_set_done(&r->packs);
 	free(r->unlisted);
 	receive_lazy_done(&r->lazy);
+	hidden_done(&r->hidden);
 	digests_done(&r->known);
 	free(r->dir);
 }
@@ -308,6 +311,8 @@ static int put_records(struct receiving *v, struct batch *b, struct err *err)
 		r = project_put(b, &v->project, REF_NEW, err);
 	if (r == 0)
 		r = snapshot_put(b, &v->snapshot, REF_NEW, err);
+	if (r == 0 && v->options->hidden)
+		r = hidden_put_of(b, &v->snapshot.id, &v->hidden, err);
 	if (r == 0 && v->lazy.supply)
 		r = receive_lazy_put(&v->lazy, b, &v->snapshot, err);
 	if (r < 0 || !v->options->tag)
@@ -369,6 +374,8 @@ static int receive(struct task *task, const struct engine_receive_options *optio
 
 	if (r == 0 && options->tag)
 		r = tag_check_name(options->tag, err);
+	if (r == 0 && options->hidden)
+		r = hidden_read(options->hidden, &v.hidden, err);
 	if (r < 0)
 		return r;
 	r = engine_store(&task->engine, STORE_WRITE, &v.store, err);

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "engine/act/echo-i.h"
+#include "engine/act/hide-i.h"
 #include "engine/act/rolling-i.h"
 #include "engine/find/part-i.h"
 #include "engine/host/host-i.h"
@@ -44,7 +45,10 @@ static int put_saved(struct rolling *g, struct batch *b, const struct object_id 
 
 static int put_state(struct batch *b, const struct layer_state *state, void *ctx, struct err *err)
 {
-	return put_saved(ctx, b, &state->id, state->files, state->bytes, err);
+	struct rolling *g = ctx;
+	int r = hide_inherit(g->store, b, &g->to, &g->clone, err);
+
+	return r < 0 ? r : put_saved(g, b, &state->id, state->files, state->bytes, err);
 }
 
 /* Called while no write can reach the clone, which may have changed since rolling_compare(). */
@@ -182,10 +186,11 @@ int rolling_move_clone(struct rolling *g, struct err *err)
 
 	if (r < 0)
 		return r;
-	/* Whoever had the turn before may have removed the clone. */
+	/* Whoever had the turn before may have removed the clone, and made it anew. */
 	r = clone_find(g->store, g->clone.name, &found, err);
 	if (r < 0)
 		return r;
+	g->clone.created = found.created;
 	r = find_bases(g, &found, err);
 	if (r < 0)
 		return r;

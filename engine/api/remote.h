@@ -233,6 +233,7 @@ struct engine_receive_options {
 	const char *since;   /* the one that its changes are counted from; NULL: not known */
 	const char *message; /* NULL: none */
 	const char *meta;    /* labels; NULL: none */
+	const char *hidden;  /* what strict runs must not see, as remotes have it; NULL: none */
 	const char *tag;
 	struct engine_watch watch;
 };

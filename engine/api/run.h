@@ -47,6 +47,7 @@ struct engine_performing;
 struct engine_run_options {
 	const char *clone; /* NULL: one that is made for it, and removed after it, */
 	const char *from;  /* of this snapshot; NULL: of the project now */
+	const char *like;  /* files that are hidden in this clone are hidden, too; NULL: none */
 	/*
 	 * The clone is a whole root file system: it is the run's `/`, in which the command is root.
 	 * `root_dir`: of that directory, captured now, instead of `from`; NULL: none.

@@ -5,6 +5,7 @@
  */
 #pragma once
 
+#include "cowfs/store/record.h"
 #include "engine/ask/ask-i.h"
 
 /* The first one, on its way. */
@@ -23,6 +24,13 @@ void stage_ask_ahead(struct engine *e, const struct stage_options *options, stru
 NODISCARD int stage_ask(struct engine *e, const struct stage_options *options,
 			struct stage_asking *a, struct control *c, struct stage *ret,
 			struct err *err);
+/*
+ * Keep the numbers of files that a run of the clone must not see (engine/act/hide-i.h): in either list rising, and
+ * STAGE_HIDDEN_MAX at most.
+ */
+NODISCARD int stage_ask_hide(struct engine *e, const char *clone, const struct hidden *more,
+			     struct err *err);
+
 /*
  * The run's root is mounted inside, and `fd`, which is borrowed, is the connection: serve it.
  */

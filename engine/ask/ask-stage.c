@@ -56,24 +56,43 @@ int stage_ask(struct engine *e, const struct stage_options *o, struct stage_aski
 	return r < 0 ? r : ask_take(a, answer, &wire_stage, ret, err);
 }
 
+static void set_numbers(struct json j, const char *key, const uint64_t *list, size_t n)
+{
+	const struct json hidden = json_set_array(j, key);
+	char text[24];
+
+	for (size_t i = 0; i < n; i++) {
+		snprintf(text, sizeof(text), "%" PRIu64, list[i]);
+		json_add_text(hidden, text);
+	}
+}
+
+int stage_ask_hide(struct engine *e, const char *clone, const struct hidden *more, struct err *err)
+{
+	CLEANUP(ask_done) struct ask a = { 0 };
+	int r;
+
+	ask_begin(&a, e, VERB_STAGE_HIDE);
+	json_set_name(a.options, "clone", clone);
+	set_numbers(a.options, "hidden", more->numbers.list, more->numbers.n);
+	set_numbers(a.options, "dirs", more->dirs.list, more->dirs.n);
+	r = ask_for(&a, e, ASK_RUNNING, NULL, NULL, NULL, err);
+	return r == -ESRCH ? err_set(err, r, "cowfsd is gone, and with it clone '%s'", clone) : r;
+}
+
 int stage_ask_root(struct engine *e, struct control *c, int fd, const struct stage_root *how,
 		   struct err *err)
 {
 	CLEANUP(ask_done) struct ask a = { 0 };
 	const uint32_t *one = how->one;
-	struct json answer, hidden;
-	char text[24];
+	struct json answer;
 	int r;
 
 	ask_begin(&a, e, VERB_STAGE_ROOT);
 	json_set_bool(a.options, "one_id", one);
 	json_set_uint(a.options, "uid", one ? one[0] : 0);
 	json_set_uint(a.options, "gid", one ? one[1] : 0);
-	hidden = json_set_array(a.options, "hidden");
-	for (size_t i = 0; i < how->n_hidden; i++) {
-		snprintf(text, sizeof(text), "%" PRIu64, how->hidden[i]);
-		json_add_text(hidden, text);
-	}
+	set_numbers(a.options, "hidden", how->hidden, how->n_hidden);
 	r = ask_giving(&a, e, c, fd, &answer, err);
 	return r < 0 ? r : ask_end(&a, err);
 }

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/size.h"
+#include "engine/act/hide-i.h"
 #include "engine/act/stage-i.h"
 #include "engine/cowfsd/scope-i.h"
 #include "engine/cowfsd/verbs-i.h"
@@ -98,6 +99,20 @@ int serve_stage_root(struct task *task, const struct engine_watch *watch, struct
 	r = read_hidden(list, &hidden, &how.n_hidden, err);
 	how.hidden = hidden;
 	return r < 0 ? r : stage_root(task, TAKE_FD(fd), &how, err);
+}
+
+int serve_stage_hide(struct task *task, const struct engine_watch *watch, struct json options,
+		     struct json answer, struct err *err)
+{
+	CLEANUP(hidden_done) struct hidden more = { 0 };
+	AUTO_FREE char *clone = json_get_name(options, "clone");
+	const struct json files = json_get_array(options, "hidden");
+	const struct json dirs = json_get_array(options, "dirs");
+	int r = json_end(options.doc, err);
+
+	r = r < 0 ? r : read_hidden(files, &more.numbers.list, &more.numbers.n, err);
+	r = r < 0 ? r : read_hidden(dirs, &more.dirs.list, &more.dirs.n, err);
+	return r < 0 ? r : hide_add(task, clone, &more, err);
 }
 
 int serve_stage_end(struct task *task, const struct engine_watch *watch, struct json options,

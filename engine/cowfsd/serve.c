@@ -70,6 +70,7 @@ static const struct verb {
 	{ VERB_REMOVE_IMAGE, serve_remove_image },
 	{ VERB_STAGE, serve_stage, true }, /* it waits itself */
 	{ VERB_STAGE_ROOT, serve_stage_root, true },
+	{ VERB_STAGE_HIDE, serve_stage_hide, true },
 	{ VERB_STAGE_END, serve_stage_end, true },
 	{ VERB_STAGE_SETTLE, serve_stage_settle, true },
 	{ VERB_STAGE_STAY, serve_stage_stay, true },

@@ -54,7 +54,8 @@ serve_fn serve_question, serve_questions, serve_answer;
 /* serve-remote.c */
 serve_fn serve_receive, serve_receive_lazily, serve_supply;
 /* serve-stage.c */
-serve_fn serve_stage, serve_stage_root, serve_stage_end, serve_stage_settle, serve_stage_stay;
+serve_fn serve_stage, serve_stage_root, serve_stage_hide, serve_stage_end, serve_stage_settle,
+    serve_stage_stay;
 
 /* serve-upkeep.c */
 serve_fn serve_gc, serve_check, serve_settle;

@@ -117,7 +117,8 @@ static int look_up(struct follow *f, const char *name, size_t len, struct run_fo
 	}
 	if (add_name(f, name, len) < 0)
 		return err_nomem(err);
-	*ret = (struct run_followed){ e.ino, e.form, e.id };
+	ret->entry = e;
+	ret->entry.name = NULL;
 	if (e.form != TREE_DIR)
 		return *rest == '\0';
 	if (enter(f, &e.id, e.ino) < 0)
@@ -136,7 +137,8 @@ static int go_on(struct follow *f, struct run_followed *ret, struct err *err)
 	int r;
 
 	if (len == 0) {
-		*ret = (struct run_followed){ at->ino, TREE_DIR, at->tree };
+		ret->entry =
+		    (struct tree_entry){ .form = TREE_DIR, .ino = at->ino, .id = at->tree };
 		return f->n > 1;
 	}
 	if (!up && !(len == 1 && *name == '.'))

@@ -6,10 +6,9 @@
 #include "base/buf.h"
 #include "cowfs/store/root.h"
 
+/* Never a symlink. */
 struct run_followed {
-	uint64_t ino;
-	enum tree_form form;   /* TREE_DIR, or that of another file; never that of a symlink */
-	struct object_id tree; /* of a directory */
+	struct tree_entry entry; /* without its name; of a directory only form, number and tree */
 };
 
 /* A tree, and where its top is for whoever follows: what is absolute and not below that leads out of it. */

@@ -1,4 +1,7 @@
 /*
+ * The run may move directories above what it does not see to where a later run does not look for names.  So cowfsd
+ * keeps the numbers of what is found before the run begins, and each search knows those of the earlier ones.
+ *
  * Looking through a clone takes as long as it has directories, and meanwhile everybody else goes on in
  * it.  So the state that is looked through first is one of the store.  Only then directories are
  * kept where they are, and what has changed since is looked through: usually nothing.
@@ -15,6 +18,8 @@
 #include "base/vec.h"
 #include "cowfs/store/catalog.h"
 #include "engine/ask/ask-hold-i.h"
+#include "engine/ask/ask-stage-i.h"
+#include "engine/find/hidden-i.h"
 #include "engine/run/run-secrets.h"
 
 #define EACH 8   /* in a directory; one with more is hidden as a whole, since each is a mount */
@@ -23,13 +28,32 @@
 #define SEARCH_MS 300000 /* that looking through a clone may take */
 #define TRIES     3      /* to find a moment in which nothing changes any more */
 
-/* The state that the clone began with; 0: it has none. */
-static int find_start(struct store *s, const char *name, struct object_id *ret, struct err *err)
+/* What was hidden in the other clone, which may be gone. */
+static int load_like(struct store *s, const char *name, struct hidden *ret, struct err *err)
 {
+	CLEANUP(clone_done) struct clone clone = { 0 };
+	CLEANUP(hidden_done) struct hidden there = { 0 };
+	int r = clone_get(s, name, &clone, err);
+
+	if (r == -ENOENT)
+		return 0;
+	r = r < 0 ? r : hidden_load(s, &clone, &there, err);
+	if (r < 0)
+		return r;
+	return hidden_add(ret, &there) < 0 ? err_nomem(err) : 0;
+}
+
+/* The state that the clone began with, 0: it has none; and what was hidden in it before. */
+static int find_start(const struct run_hiding *h, struct store *s, struct object_id *ret,
+		      struct hidden *ret_known, struct err *err)
+{
+	const char *const name = h->stage->clone;
 	CLEANUP(clone_done) struct clone clone = { 0 };
 	CLEANUP(snapshot_done) struct snapshot start = { 0 };
 	int r = clone_find(s, name, &clone, err);
 
+	r = r < 0 ? r : hidden_load(s, &clone, ret_known, err);
+	r = r < 0 || !h->like ? r : load_like(s, h->like, ret_known, err);
 	if (r < 0)
 		return r;
 	if (catalog_id_is_zero(clone_start(&clone)))
@@ -43,16 +67,82 @@ static int find_start(struct store *s, const char *name, struct object_id *ret, 
 	return 1;
 }
 
+/* Those of `all` that are not among `known`, both rising. */
+static int pick_new(const struct record_numbers *all, const struct record_numbers *known,
+		    struct record_numbers *ret, struct err *err)
+{
+	size_t k = 0;
+
+	ret->list = calloc(all->n + 1, sizeof(*ret->list));
+	if (!ret->list)
+		return err_nomem(err);
+	for (size_t i = 0; i < all->n; i++) {
+		while (k < known->n && known->list[k] < all->list[i])
+			k++;
+		if (k == known->n || known->list[k] != all->list[i])
+			ret->list[ret->n++] = all->list[i];
+	}
+	return 0;
+}
+
+/* So many numbers as go with one question, from `at` on. */
+static struct record_numbers part_of(const struct record_numbers *all, size_t at)
+{
+	const size_t left = at < all->n ? all->n - at : 0;
+
+	return (struct record_numbers){ left > 0 ? all->list + at : NULL,
+					left < STAGE_HIDDEN_MAX ? left : STAGE_HIDDEN_MAX };
+}
+
+/* Have the numbers kept for later runs in the clone. */
+static int keep(const struct run_hiding *h, struct hidden *known, const struct run_search *s,
+		struct err *err)
+{
+	const struct hidden all = run_search_kept(s);
+	CLEANUP(hidden_done) struct hidden new = { 0 };
+	int r = pick_new(&all.numbers, &known->numbers, &new.numbers, err);
+
+	r = r < 0 ? r : pick_new(&all.dirs, &known->dirs, &new.dirs, err);
+	for (size_t i = 0; (i < new.numbers.n || i < new.dirs.n) && r >= 0; i += STAGE_HIDDEN_MAX) {
+		const struct hidden part = { .numbers = part_of(&new.numbers, i),
+					     .dirs = part_of(&new.dirs, i) };
+
+		r = stage_ask_hide(h->engine, h->stage->clone, &part, err);
+	}
+	if (r < 0)
+		return r;
+	return hidden_add(known, &new) < 0 ? err_nomem(err) : 0;
+}
+
 /* A look at the clone as it is now; with `names` no directory is moved from then on. */
 struct relook {
 	const struct run_hiding *hiding;
 	struct run_search *search;
+	struct hidden *known;
 	struct object_id was;  /* what was looked at last */
 	struct control *names; /* NULL: directories may be moved */
 	uint64_t until_ms;     /* of the whole search */
 };
 
 #define STILL_MS 500 /* in which what changed must be looked through if directories may be moved */
+
+/* Another run that began meanwhile may have moved what it hid. */
+static int know_more(struct relook *l, struct err *err)
+{
+	const struct run_hiding *const h = l->hiding;
+	CLEANUP(clone_done) struct clone clone = { 0 };
+	CLEANUP(hidden_done) struct hidden now = { 0 };
+	struct store *s;
+	int r = engine_store(h->engine, STORE_READ, &s, err);
+
+	r = r < 0 ? r : clone_find(s, h->stage->clone, &clone, err);
+	r = r < 0 ? r : hidden_load(s, &clone, &now, err);
+	if (r < 0)
+		return r;
+	if (hidden_add(l->known, &now) < 0)
+		return err_nomem(err);
+	return run_search_know(l->search, &now, err);
+}
 
 static int look_once(struct relook *l, uint64_t until_ms, struct run_secrets_found *ret,
 		     struct err *err)
@@ -67,7 +157,9 @@ static int look_once(struct relook *l, uint64_t until_ms, struct run_secrets_fou
 	run_secrets_found_done(ret);
 	l->was = now;
 	run_search_until(l->search, until_ms);
-	return run_search_look(l->search, &now, ret, err);
+	/* Only now, as at first: what was moved in this state was kept before. */
+	r = know_more(l, err);
+	return r < 0 ? r : run_search_look(l->search, &now, ret, err);
 }
 
 /* Half of the time of a hold is for the mounts. */
@@ -99,6 +191,7 @@ static int find(const struct run_hiding *h, size_t each, size_t most, struct con
 {
 	CLEANUP(run_search_free_p) struct run_search *s = NULL;
 	CLEANUP(control_done) struct control pin = CONTROL_INIT;
+	CLEANUP(hidden_done) struct hidden known = { 0 };
 	struct object_id start;
 	struct run_secrets_in in = {
 		.top = names ? h->stage->project : "/", /* else it is the run's root */
@@ -107,18 +200,25 @@ static int find(const struct run_hiding *h, size_t each, size_t most, struct con
 		.max = most,
 		.until_ms = clock_ms() + SEARCH_MS,
 	};
-	struct relook again = { .hiding = h, .names = names, .until_ms = in.until_ms };
+	struct relook again = {
+		.hiding = h, .known = &known, .names = names, .until_ms = in.until_ms
+	};
 	int r = engine_store(h->engine, STORE_READ, &in.store, err);
 
-	r = r < 0 ? r : find_start(in.store, h->stage->clone, &start, err);
+	r = r < 0 ? r : hold_ask_names(h->engine, h->stage->clone, 0, &pin, &again.was, err);
+	/* Only now: a run that moved a directory in this state had the numbers below it kept before. */
+	r = r < 0 ? r : find_start(h, in.store, &start, &known, err);
 	if (r < 0)
 		return r;
 	in.before = r > 0 ? &start : NULL;
-	r = hold_ask_names(h->engine, h->stage->clone, 0, &pin, &again.was, err);
-	r = r < 0 ? r : run_search_new(&in, &s, err);
+	r = run_search_new(&in, &s, err);
+	r = r < 0 ? r : run_search_know(s, &known, err);
 	r = r < 0 ? r : run_search_look(s, &again.was, ret, err);
+	/* Usually this keeps all, so that nothing is left to do while names are held. */
+	r = r < 0 ? r : keep(h, &known, s, err);
 	again.search = s;
-	return r < 0 ? r : look_until_still(&again, ret_by_ms, ret, err);
+	r = r < 0 ? r : look_until_still(&again, ret_by_ms, ret, err);
+	return r < 0 ? r : keep(h, &known, s, err);
 }
 
 /* --- by paths --------------------------------------------------------------------------- */

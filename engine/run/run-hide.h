@@ -14,6 +14,7 @@ struct run_hiding {
 	const struct stage *stage;
 	const char *shown; /* the path of the clone that the run's layout mounts */
 	int clone_fd;      /* the clone */
+	const char *like;  /* another clone; what was hidden in that is hidden, too; NULL: none */
 };
 
 /*

@@ -1,41 +1,34 @@
 /*
  * First by names: what is found is to be hidden, and the numbers of all that is hidden with it are
  * remembered.  If one of those may have another name, or is not where it was, then all
- * directories are looked through once more, for the numbers.
+ * directories are looked through once more, for the numbers.  So they are if a directory was hidden as
+ * a whole with more than could be remembered: it stays hidden until none is left in it.
  *
  * Memory is bounded by how deep directories are nested, and by what is found.
  */
 #include "engine/run/run-secrets.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
 #include "base/clock.h"
-#include "base/fdio.h"
-#include "base/sys.h"
 #include "base/vec.h"
+#include "cowfs/store/record.h"
 #include "cowfs/store/root.h"
 #include "engine/run/run-follow.h"
+#include "engine/run/run-key.h"
+#include "engine/run/run-numbers.h"
+#include "engine/run/run-trees.h"
 #include "engine/run/secret-name.h"
 
-#define DEPTH_MAX 32768               /* directories in each other */
-#define KEY_MAX   ((uint64_t)1 << 20) /* a .pem that is larger counts as one with a key */
-#define CLEAN_MAX ((size_t)4 << 20)   /* directories that are remembered */
+#define DEPTH_MAX 32768             /* directories in each other */
+#define CLEAN_MAX ((size_t)4 << 20) /* directories that are remembered */
 
-struct numbers {
-	uint64_t *list; /* owned */
-	size_t n, cap;
-};
-
-/* The first `sorted` can be found. */
-struct trees {
-	struct object_id *list; /* owned */
-	size_t n, cap, sorted;
-};
+#define INSIDE_MAX 1024                     /* numbers that are kept from one hidden directory */
+#define SPARE_MAX  (RECORD_NUMBERS_MAX / 2) /* with so many none is kept from one any more */
 
 /* How a directory is looked through. */
 enum looking {
@@ -43,12 +36,14 @@ enum looking {
 	BY_NUMBER, /* for what has a number of a secret */
 	UNSEEN,    /* it is hidden as a whole: for the numbers of what is a secret by its name */
 	ALL,       /* it is one by its name: for all numbers */
+	LEFT,      /* it was hidden as a whole: for any secret, by name or number */
 };
 
 struct run_search {
 	struct run_secrets_in in;
-	struct numbers was;    /* secrets of the state before; sorted */
-	struct numbers wanted; /* what was looked for by its number last; sorted */
+	struct numbers known;  /* what is a secret by now, whatever it is called; sorted */
+	struct numbers kept;   /* what later searches are to know; sorted */
+	struct numbers wholes; /* directories of which not all is among those; sorted */
 	struct trees clean[2]; /* BY_NAME, BY_NUMBER: nothing is to be found below these */
 	bool knows_before;
 };
@@ -80,6 +75,10 @@ struct finding {
 	struct run_secrets_found *found; /* NULL: only the numbers count */
 	struct numbers numbers;          /* of all that is found, and of what is hidden with it */
 	struct numbers targets;          /* of what symlinks lead to */
+	struct numbers kept;             /* what was not kept yet */
+	struct numbers wholes;           /* the same of directories */
+	uint64_t whole;                  /* the directory with too many that this is in, or 0 */
+	size_t inside;                   /* so many were met in a directory that is hidden */
 	struct led *led;                 /* owned */
 	size_t n_led, cap_led;
 	bool linked;     /* one of them may have another name */
@@ -101,123 +100,26 @@ static void finding_done(struct finding *f)
 	VEC_FREE(it, f->led, f->n_led, free(it->path));
 	free(f->numbers.list);
 	free(f->targets.list);
+	free(f->kept.list);
+	free(f->wholes.list);
 	buf_done(&f->path);
-}
-
-/* --- numbers and trees ------------------------------------------------------------------ */
-
-static int add_number(struct numbers *n, uint64_t ino)
-{
-	if (!VEC_ROOM(n->list, n->n, n->cap))
-		return -ENOMEM;
-	n->list[n->n++] = ino;
-	return 0;
-}
-
-static int add_numbers(struct numbers *n, const struct numbers *more)
-{
-	int r = 0;
-
-	for (size_t i = 0; r == 0 && i < more->n; i++)
-		r = add_number(n, more->list[i]);
-	return r;
-}
-
-static void sort_numbers(struct numbers *n)
-{
-	size_t kept = 0;
-
-	VEC_SORT(n->list, n->n, vec_by_u64);
-	for (size_t i = 0; i < n->n; i++)
-		if (kept == 0 || n->list[kept - 1] != n->list[i])
-			n->list[kept++] = n->list[i];
-	n->n = kept;
-}
-
-static bool has_number(const struct numbers *n, uint64_t ino)
-{
-	return n->n > 0 && bsearch(&ino, n->list, n->n, sizeof(ino), vec_by_u64);
-}
-
-static bool has_all(const struct numbers *n, const struct numbers *these)
-{
-	return VEC_ALL(it, these->list, these->n, has_number(n, *it));
-}
-
-static bool same_numbers(const struct numbers *a, const struct numbers *b)
-{
-	return a->n == b->n &&
-	       (a->n == 0 || memcmp(a->list, b->list, a->n * sizeof(*a->list)) == 0);
-}
-
-static int by_id(const void *a, const void *b)
-{
-	return memcmp(a, b, sizeof(struct object_id));
-}
-
-static void sort_trees(struct trees *t)
-{
-	VEC_SORT(t->list, t->n, by_id);
-	t->sorted = t->n;
-}
-
-static bool has_tree(const struct trees *t, const struct object_id *id)
-{
-	return t->sorted > 0 && bsearch(id, t->list, t->sorted, sizeof(*id), by_id);
 }
 
 /* --- what is one ------------------------------------------------------------------------ */
 
-static ssize_t read_stored(const struct finding *f, const struct content *c, char *text)
+static bool may_have_key(struct finding *f, const struct tree_entry *e, const char *path)
 {
-	CLEANUP(content_reader_free_p) struct content_reader *rd = NULL;
-	struct err unused = { 0 };
-	int r = content_reader_new(f->s->in.store, c, &rd, &unused);
-
-	return r < 0 ? r : content_reader_read(rd, 0, text, c->size, &unused);
-}
-
-/* What is promised is read through the mount, which has the promise kept; it may have been moved meanwhile. */
-static ssize_t read_promised(struct finding *f, uint64_t ino, char *text, size_t len)
-{
-	const int flags = O_RDONLY | O_NONBLOCK | O_CLOEXEC;
-	const char *path = buf_str(&f->path);
-	AUTO_CLOSE int fd = path ? sys_open_below(f->s->in.dir, path, flags) : -ENOMEM;
-	struct stat st;
-
-	if (fd < 0)
-		return fd;
-	return fstat(fd, &st) < 0 || st.st_ino != ino ? -ESTALE : fdio_read(fd, text, len);
-}
-
-/* What cannot be read to its end is hidden, too. */
-static bool may_have_key(struct finding *f, const struct tree_entry *e)
-{
-	CLEANUP(buf_done) struct buf hold = BUF_INIT;
-	AUTO_FREE char *text = NULL;
-	struct tree_entry file = *e;
-	struct err unused = { 0 };
-	struct content c;
-	ssize_t n;
+	const struct run_key_in in = { f->s->in.store, f->root, f->s->in.dir };
 
 	/* The content of a file with several names may change and its directory's id does not. */
 	f->traces += e->form == TREE_LINK;
-	if (e->form == TREE_LINK &&
-	    root_link(f->s->in.store, f->root, e->ino, &file, &hold, &unused) < 0)
-		return true;
-	c = tree_entry_content(&file);
-	text = c.size <= KEY_MAX ? malloc(c.size + 1) : NULL;
-	if (!text)
-		return true;
-	n = c.form == CONTENT_LAZY ? read_promised(f, e->ino, text, c.size)
-				   : read_stored(f, &c, text);
-	return n < 0 || (uint64_t)n != c.size || memmem(text, c.size, "PRIVATE KEY", 11);
+	return run_key_may_be_in(&in, e, path);
 }
 
 static bool is_secret(struct finding *f, const struct tree_entry *e, const char *name)
 {
-	return secret_name_is(name) ||
-	       (S_ISREG(e->mode) && secret_name_may_have_key(name) && may_have_key(f, e));
+	return secret_name_is(name) || (S_ISREG(e->mode) && secret_name_may_have_key(name) &&
+					may_have_key(f, e, buf_str(&f->path)));
 }
 
 /* --- the way ---------------------------------------------------------------------------- */
@@ -234,7 +136,7 @@ static int enter(struct finding *f, const struct object_id *tree, uint64_t ino, 
 	struct level new = { .tree = *tree, .ino = ino, .how = how, .traces = f->traces };
 	int r;
 
-	if (how <= BY_NUMBER && has_tree(&f->s->clean[how], tree))
+	if (how <= BY_NUMBER && trees_have(&f->s->clean[how], tree))
 		return 0;
 	if (f->n == DEPTH_MAX)
 		return err_set(err, -ELOOP,
@@ -262,10 +164,7 @@ static int leave(struct finding *f)
 	f->n--;
 	if (!clean || l->traces != f->traces || clean->n == CLEAN_MAX)
 		return 0;
-	if (!VEC_ROOM(clean->list, clean->n, clean->cap))
-		return -ENOMEM;
-	clean->list[clean->n++] = l->tree;
-	return 0;
+	return trees_add(clean, &l->tree);
 }
 
 static int check_path(size_t len, struct err *err)
@@ -312,6 +211,31 @@ static int check_room(const struct finding *f, struct err *err)
 		       max);
 }
 
+static void begin_inside(struct finding *f, uint64_t whole)
+{
+	f->whole = whole;
+	f->inside = 0;
+}
+
+/*
+ * A directory that is hidden since it has too many is kept by those, and so it is seen again when they are gone.
+ * Where not all of them fit, the directory's own number is kept as well.
+ */
+static int keep(struct finding *f, uint64_t ino, bool must)
+{
+	const struct numbers *const kept = &f->s->kept;
+	const bool inside = here(f)->how >= UNSEEN;
+	const bool room = (!inside || f->inside++ < INSIDE_MAX) && kept->n + f->kept.n < SPARE_MAX;
+
+	if (numbers_has(kept, ino))
+		return 0;
+	if (room || must)
+		return numbers_add(&f->kept, ino);
+	ino = inside ? f->whole : 0;
+	f->whole = 0;
+	return ino ? numbers_add(&f->wholes, ino) : 0;
+}
+
 /* It has too many: hide it instead of them. */
 static int hide_whole(struct finding *f, struct err *err)
 {
@@ -326,16 +250,39 @@ static int hide_whole(struct finding *f, struct err *err)
 	if (l->how == BY_NUMBER)
 		return leave(f) < 0 ? err_nomem(err) : 0;
 	l->how = UNSEEN;
-	return add_number(&f->numbers, l->ino) < 0 ? err_nomem(err) : 0;
+	begin_inside(f, l->ino);
+	return 0;
+}
+
+/* Something is left in the directory that was hidden as a whole, or below it: hide that. */
+static int hide_again(struct finding *f, struct err *err)
+{
+	const struct level *l;
+	int r;
+
+	while (f->levels[f->n - 2].how == LEFT)
+		tree_iter_free(f->levels[--f->n].it);
+	l = here(f);
+	f->traces++;
+	while (f->found->n > l->from)
+		free(f->found->list[--f->found->n].path);
+	r = add_found(f, l->path_len - 1, l->ino, err);
+	if (r < 0)
+		return r;
+	r = leave(f);
+	return r < 0 ? err_nomem(err) : check_room(f, err);
 }
 
 static int hide(struct finding *f, const struct tree_entry *e, struct err *err)
 {
 	struct level *l = here(f);
-	int r;
+	const bool inside = l->how >= UNSEEN;
+	int r = keep(f, e->ino, f->found && !inside);
 
 	f->traces++;
-	if (l->how != BY_NAME && l->how != BY_NUMBER)
+	if (r < 0)
+		return err_nomem(err);
+	if (inside)
 		return 0;
 	r = add_found(f, f->path.len, e->ino, err);
 	if (r < 0)
@@ -347,7 +294,7 @@ static int hide(struct finding *f, const struct tree_entry *e, struct err *err)
 
 /* --- by names --------------------------------------------------------------------------- */
 
-static int add_led(struct finding *f, const struct buf *path, const struct run_followed *to)
+static int add_led(struct finding *f, const struct buf *path, const struct tree_entry *to)
 {
 	char *text;
 
@@ -358,15 +305,17 @@ static int add_led(struct finding *f, const struct buf *path, const struct run_f
 	text = strndup((const char *)path->data, path->len);
 	if (!text)
 		return -ENOMEM;
-	f->led[f->n_led++] = (struct led){ text, to->ino, to->tree };
+	f->led[f->n_led++] = (struct led){ text, to->ino, to->id };
 	return 0;
 }
 
-static int follow(struct finding *f, struct err *err)
+/* `keys`: only a file that may have a key counts. */
+static int follow(struct finding *f, bool keys, struct err *err)
 {
 	const struct run_following in = { f->s->in.store, f->root, f->s->in.top };
 	CLEANUP(buf_done) struct buf end = BUF_INIT;
 	const char *path = buf_str(&f->path);
+	const struct tree_entry *e;
 	struct run_followed to;
 	int r;
 
@@ -377,9 +326,12 @@ static int follow(struct finding *f, struct err *err)
 	r = r < 0 ? r : run_follow(&in, path, &end, &to, err);
 	if (r <= 0)
 		return r;
-	f->linked |= to.form == TREE_LINK;
-	if (add_number(&f->targets, to.ino) < 0 ||
-	    (to.form == TREE_DIR && add_led(f, &end, &to) < 0))
+	e = &to.entry;
+	if (keys && !(S_ISREG(e->mode) && may_have_key(f, e, buf_str(&end))))
+		return 0;
+	f->linked |= e->form == TREE_LINK;
+	if (numbers_add(&f->targets, e->ino) < 0 || keep(f, e->ino, false) < 0 ||
+	    (e->form == TREE_DIR && add_led(f, &end, e) < 0))
 		return err_nomem(err);
 	return 0;
 }
@@ -393,11 +345,13 @@ static int take(struct finding *f, const struct tree_entry *e, struct err *err)
 	int r;
 
 	if (S_ISLNK(e->mode))
-		return follow(f, err);
+		return follow(f, false, err);
 	f->linked |= e->form == TREE_LINK;
-	if (add_number(&f->numbers, ino) < 0)
+	if (numbers_add(&f->numbers, ino) < 0)
 		return err_nomem(err);
 	r = hide(f, e, err);
+	if (here(f)->how == BY_NAME)
+		begin_inside(f, 0);
 	return r < 0 || !is_dir ? r : enter(f, &tree, ino, ALL, err);
 }
 
@@ -405,25 +359,41 @@ static int look_at(struct finding *f, const struct tree_entry *e, const char *na
 {
 	struct level *l = here(f);
 
-	if (l->how == BY_NUMBER) {
-		if (has_number(&f->s->wanted, e->ino))
-			return hide(f, e, err);
+	if (l->how == BY_NUMBER || l->how == LEFT) {
+		if (numbers_has(&f->s->known, e->ino))
+			return l->how == LEFT ? hide_again(f, err) : hide(f, e, err);
+		if (l->how == LEFT && !S_ISLNK(e->mode) && is_secret(f, e, name))
+			return hide_again(f, err);
 		l->has_dirs |= e->form == TREE_DIR;
 		return 0;
 	}
 	if (l->how == ALL || is_secret(f, e, name))
 		return take(f, e, err);
+	if (S_ISLNK(e->mode) && secret_name_may_have_key(name))
+		return follow(f, true, err);
 	l->has_dirs |= e->form == TREE_DIR && !secret_name_is_skipped(name);
 	return 0;
+}
+
+/* Of what was hidden as a whole packages are looked through for numbers alone, as they were for those. */
+static enum looking how_below(const struct finding *f, const struct tree_entry *e, const char *name)
+{
+	enum looking how = here(f)->how;
+
+	if (how == LEFT && secret_name_is_skipped(name))
+		how = BY_NUMBER;
+	return how == BY_NUMBER && numbers_has(&f->s->wholes, e->ino) ? LEFT : how;
 }
 
 static int descend(struct finding *f, const struct tree_entry *e, const char *name, struct err *err)
 {
 	const enum looking how = here(f)->how;
-	const bool past = how == BY_NUMBER ? has_number(&f->s->wanted, e->ino)
-					   : secret_name_is(name) || secret_name_is_skipped(name);
+	const bool past = how == BY_NUMBER ? numbers_has(&f->s->known, e->ino)
+					   : how != LEFT && (secret_name_is(name) ||
+							     secret_name_is_skipped(name));
 
-	return e->form != TREE_DIR || past ? 0 : enter(f, &e->id, e->ino, how, err);
+	return e->form != TREE_DIR || past ? 0
+					   : enter(f, &e->id, e->ino, how_below(f, e, name), err);
 }
 
 /* What is in a directory itself comes first, as it decides whether the directory is hidden as a whole. */
@@ -476,15 +446,40 @@ static int look_by_name(struct finding *f, struct err *err)
 
 	for (size_t i = 0; r >= 0 && i < n; i++) {
 		buf_reset(&f->path);
+		begin_inside(f, 0);
 		r = buf_append_str(&f->path, f->led[i].path) < 0 ? err_nomem(err) : 0;
 		r = r < 0 ? r : look_through(f, &f->led[i].tree, f->led[i].ino, ALL, err);
 	}
-	sort_trees(&f->s->clean[BY_NAME]);
-	sort_numbers(&f->numbers);
+	trees_sort(&f->s->clean[BY_NAME]);
+	numbers_sort(&f->numbers);
 	return r;
 }
 
 /* --- one state -------------------------------------------------------------------------- */
+
+/* What is a secret in one state is one in all that are looked through later. */
+static int remember(struct run_search *s, struct numbers *all, const struct numbers *these,
+		    struct err *err)
+{
+	const size_t n = all->n;
+
+	if (numbers_join(all, these) < 0)
+		return err_nomem(err);
+	/* What is new may lie where nothing was found. */
+	if (all->n > n)
+		trees_forget(&s->clean[BY_NUMBER]);
+	return 0;
+}
+
+static int remember_found(struct finding *f, struct err *err)
+{
+	struct run_search *const s = f->s;
+	int r = numbers_join(&s->kept, &f->kept) < 0 ? err_nomem(err) : 0;
+
+	r = r < 0 ? r : remember(s, &s->wholes, &f->wholes, err);
+	r = r < 0 ? r : remember(s, &s->known, &f->numbers, err);
+	return r < 0 ? r : remember(s, &s->known, &f->targets, err);
+}
 
 static int look_before(struct run_search *s, const struct object_id *now, struct err *err)
 {
@@ -496,37 +491,22 @@ static int look_before(struct run_search *s, const struct object_id *now, struct
 		return 0;
 	r = root_get(s->in.store, s->in.before, &was, err);
 	r = r < 0 ? r : look_by_name(&f, err);
-	if (r < 0)
-		return r;
-	if (add_numbers(&s->was, &f.numbers) < 0 || add_numbers(&s->was, &f.targets) < 0)
-		return err_nomem(err);
-	sort_numbers(&s->was);
-	s->knows_before = true;
-	return 0;
+	r = r < 0 ? r : remember_found(&f, err);
+	s->knows_before = r >= 0;
+	return r;
 }
 
 /* Everything that has one of the numbers is found, and so what was found by its name as well. */
-static int look_by_number(struct run_search *s, const struct finding *named,
+static int look_by_number(struct run_search *s, const struct root *root,
 			  struct run_secrets_found *ret, struct err *err)
 {
-	CLEANUP(finding_done) struct finding f = { .s = s, .root = named->root, .found = ret };
-	struct numbers all = { 0 };
+	CLEANUP(finding_done) struct finding f = { .s = s, .root = root, .found = ret };
 	int r;
 
 	run_secrets_found_done(ret);
-	if (add_numbers(&all, &s->was) < 0 || add_numbers(&all, &named->numbers) < 0 ||
-	    add_numbers(&all, &named->targets) < 0) {
-		free(all.list);
-		return err_nomem(err);
-	}
-	sort_numbers(&all);
-	if (!same_numbers(&all, &s->wanted))
-		s->clean[BY_NUMBER].n = s->clean[BY_NUMBER].sorted = 0;
-	free(s->wanted.list);
-	s->wanted = all;
-	r = look_through(&f, &f.root->top.id, f.root->top.ino, BY_NUMBER, err);
-	sort_trees(&s->clean[BY_NUMBER]);
-	return r;
+	r = look_through(&f, &root->top.id, root->top.ino, BY_NUMBER, err);
+	trees_sort(&s->clean[BY_NUMBER]);
+	return r < 0 ? r : remember_found(&f, err);
 }
 
 static int look(struct run_search *s, const struct object_id *id, struct run_secrets_found *ret,
@@ -538,10 +518,33 @@ static int look(struct run_search *s, const struct object_id *id, struct run_sec
 
 	r = r < 0 ? r : look_before(s, id, err);
 	r = r < 0 ? r : look_by_name(&f, err);
-	if (r >= 0 &&
-	    (f.linked || !has_all(&f.numbers, &f.targets) || !has_all(&f.numbers, &s->was)))
-		r = look_by_number(s, &f, ret, err);
+	r = r < 0 ? r : remember_found(&f, err);
+	if (r >= 0 && (f.linked || s->wholes.n > 0 || !numbers_have(&f.numbers, &s->known)))
+		r = look_by_number(s, &root, ret, err);
 	return r;
+}
+
+/* Borrowed. */
+static struct numbers numbers_of(const struct record_numbers *n)
+{
+	return (struct numbers){ .list = n->list, .n = n->n };
+}
+
+int run_search_know(struct run_search *s, const struct hidden *h, struct err *err)
+{
+	const struct numbers files = numbers_of(&h->numbers), dirs = numbers_of(&h->dirs);
+	int r = numbers_join(&s->kept, &files) < 0 ? err_nomem(err) : 0;
+
+	r = r < 0 ? r : remember(s, &s->wholes, &dirs, err);
+	return r < 0 ? r : remember(s, &s->known, &files, err);
+}
+
+struct hidden run_search_kept(const struct run_search *s)
+{
+	return (struct hidden){
+		.numbers = { s->kept.list, s->kept.n },
+		.dirs = { s->wholes.list, s->wholes.n },
+	};
 }
 
 void run_search_until(struct run_search *s, uint64_t until_ms)
@@ -572,8 +575,9 @@ void run_search_free(struct run_search *s)
 {
 	if (!s)
 		return;
-	free(s->was.list);
-	free(s->wanted.list);
+	free(s->known.list);
+	free(s->kept.list);
+	free(s->wholes.list);
 	free(s->clean[BY_NAME].list);
 	free(s->clean[BY_NUMBER].list);
 	free(s);

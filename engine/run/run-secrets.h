@@ -4,13 +4,14 @@
  * They are known by their names (secret-name.h), in every directory but those of packages; a .pem counts if
  * there is a private key in it.  What a symlink of such a name leads to is one, too, and all that lies in a
  * directory of such a name.  All of it is one state of the clone, read from the store.  What was one in the
- * state that the clone began with, or is one under one of its names, is found by its number in
- * every directory, whatever it is called there.
+ * state that the clone began with or in one that was looked through before, or is one under one of its names, is
+ * found by its number in every directory, whatever it is called there.
  */
 #pragma once
 
 #include "base/cleanup.h"
 #include "base/err.h"
+#include "cowfs/store/record.h"
 #include "cowfs/store/store.h"
 
 struct run_secret {
@@ -45,6 +46,9 @@ NODISCARD int run_search_new(const struct run_secrets_in *in, struct run_search 
 void run_search_free(struct run_search *s); /* NULL is fine */
 DEFINE_CLEANUP(struct run_search *, run_search_free)
 
+/* What has one of these numbers is a secret, too; of its directories those with any in them.  They are kept. */
+NODISCARD int run_search_know(struct run_search *s, const struct hidden *h, struct err *err);
+
 /*
  * All of them in the state `root`; of a directory with more than `each` of them only its own.  For a later
  * state of the same clone only what is not the same is looked through again.  All or nothing: -E2BIG
@@ -53,6 +57,13 @@ DEFINE_CLEANUP(struct run_search *, run_search_free)
  */
 NODISCARD int run_search_look(struct run_search *s, const struct object_id *root,
 			      struct run_secrets_found *ret, struct err *err);
+
+/*
+ * What searches in later states of the clone are to know; borrowed until `s` is used again: all that was found
+ * and, up to a limit, what is in directories that were.  Of directories with more than `each` those whose secrets
+ * are not all among the numbers.
+ */
+struct hidden run_search_kept(const struct run_search *s);
 
 /* Until another time than the search began with. */
 void run_search_until(struct run_search *s, uint64_t until_ms);

@@ -293,7 +293,13 @@ static int hide_store(const struct place *at, struct err *err)
 /* What a clone may hide, and where it is. */
 static struct run_hiding hiding_of(const struct place *at)
 {
-	return (struct run_hiding){ at->engine, at->stage, shown_at(at), at->view->clone_fd };
+	return (struct run_hiding){
+		.engine = at->engine,
+		.stage = at->stage,
+		.shown = shown_at(at),
+		.clone_fd = at->view->clone_fd,
+		.like = at->sight->options->like,
+	};
 }
 
 /* The usual places of credentials.  An untrusted run needs none of them. */

@@ -29,6 +29,7 @@ struct engine_receive_options fetching_options(const struct fetching *f, char ro
 		.since = f->seen.applied[0] != '\0' ? f->seen.applied : NULL,
 		.message = f->told.message,
 		.meta = f->meta,
+		.hidden = f->told.hidden,
 		.tag = f->tag,
 		.watch = f->options->watch,
 	};

@@ -14,6 +14,7 @@
 #include "base/text.h"
 #include "base/user.h"
 #include "engine/ask/ask-hold-i.h"
+#include "engine/find/hidden-i.h"
 #include "engine/find/part-i.h"
 #include "engine/transfer/beside-i.h"
 #include "engine/transfer/signers-i.h"
@@ -380,6 +381,21 @@ static int send_objects(struct pushing *p, struct err *err)
 
 /* --- the manifest ------------------------------------------------------------------------- */
 
+/* A run that began before the state was taken had kept what it may have moved in it. */
+static int tell_hidden(struct pushing *p, struct err *err)
+{
+	CLEANUP(hidden_done) struct hidden h = { 0 };
+	CLEANUP(snapshot_done) struct snapshot still = { 0 };
+	const struct state *state = &p->hold.states[0];
+	int found = hidden_load_of(p->store, &state->snapshot, &h, err);
+	int r = found < 0 ? found : snapshot_get(p->store, &state->snapshot.id, &still, err);
+
+	/* Its list went with it, so we cannot tell whether there was one. */
+	if (r == -ENOENT)
+		return err_set(err, r, "'%.80s' was removed just now", state->text);
+	return r < 0 || found == 0 ? r : hidden_write(&h, &p->told.hidden, err);
+}
+
 static int describe(struct pushing *p, struct err *err)
 {
 	static const struct digest none;
@@ -466,6 +482,13 @@ static void fill_answer(struct pushing *p, const struct digest *manifest, struct
 	ret->state = TAKE_PTR(p->hold.states[0].text);
 }
 
+static bool hides_the_same(const struct pushing *p)
+{
+	const char *now = p->told.hidden, *before = p->told_before.hidden;
+
+	return now && before ? strcmp(now, before) == 0 : now == before;
+}
+
 static bool is_due(const struct pushing *p)
 {
 	const uint64_t ms = p->options->renew_ms;
@@ -485,14 +508,16 @@ static int push(struct pushing *p, struct digest *ret_manifest, bool *ret_same, 
 	if (r == 0)
 		r = sealing_prepare(&p->sealing, err);
 	if (r == 0)
+		r = tell_hidden(p, err);
+	if (r == 0)
 		r = look_there(p, err);
 	if (r == 0)
 		r = send_objects(p, err);
 	if (r < 0)
 		return r;
 	*ret_same = p->before.n > 0 && p->packs == 0 &&
-		    digest_equal(&p->told.root, &p->told_before.root) && !p->options->message &&
-		    !p->options->sign && !is_due(p);
+		    digest_equal(&p->told.root, &p->told_before.root) && hides_the_same(p) &&
+		    !p->options->message && !p->options->sign && !is_due(p);
 	*ret_manifest = p->digest_like;
 	/* Our own copy of the config says nothing of theirs. */
 	r = *ret_same ? there_check_blob(&p->target, p->depot, &p->before.config, "its config", err)

@@ -150,6 +150,7 @@ static int run_check(struct engine *e, const struct engine_promote_options *o, c
 	const char *const argv[] = { "/bin/sh", "-c", command, NULL };
 	struct engine_run_options options = {
 		.from = tree,
+		.like = p->clone,
 		.argv = argv,
 		.profile = o->profile,
 		.root = o->root,

@@ -49,6 +49,7 @@
 #define VERB_STAGE           "stage"
 #define VERB_STAGE_ROOT      "stage-root"
 #define VERB_STAGE_END       "stage-end"
+#define VERB_STAGE_HIDE      "stage-hide"
 #define VERB_STAGE_SETTLE    "stage-settle"
 #define VERB_STAGE_STAY      "stage-stay"
 #define VERB_STATUS          "status"

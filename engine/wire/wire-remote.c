@@ -18,6 +18,7 @@ static const struct field wire_receive_options_fields[] = {
 	FIELD(FIELD_NAME_OR_NULL, struct engine_receive_options, since),
 	FIELD(FIELD_NAME_OR_NULL, struct engine_receive_options, message),
 	FIELD(FIELD_NAME_OR_NULL, struct engine_receive_options, meta),
+	FIELD(FIELD_TEXT_OR_NULL, struct engine_receive_options, hidden),
 	FIELD(FIELD_NAME_OR_NULL, struct engine_receive_options, tag),
 };
 const struct fields wire_receive_options =

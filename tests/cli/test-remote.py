@@ -1,18 +1,20 @@
 """push, fetch, pull, remote: two stores and a directory between them."""
 
+import contextlib
 import hashlib
 import json
 import os
 import random
 import shutil
 import signal
+import sqlite3
 import stat
 import subprocess
 import time
 from pathlib import Path
 
 from depots import Other, blobs, deaths, depot, dies, names_are_complete, pushed
-from snaptest import SNAP, Skip, World, main, needs_fuse, test
+from snaptest import SNAP, Skip, World, main, needs_fuse, stop_process, test
 
 
 def walk(top):
@@ -87,6 +89,61 @@ def furnish(top, files=120):
         pass
     if os.geteuid() == 0:
         os.chown(top / "dir2" / "sub2" / "file2", 1234, 4321)
+
+
+STRICT = ("--profile", "strict", "--allow-missing", "memory", "--allow-missing", "cpu")
+LOOK = ("--", "sh", "-c", "cat vendor/conf/.env vendor/conf/plain 2>/dev/null")
+
+
+@test
+def what_strict_runs_must_not_see_goes_with_a_push(w: World):
+    needs_fuse()
+    for name in "conf", "vendor":
+        (w.project / name).mkdir()
+    (w.project / "conf" / ".env").write_text("secret\n")
+    (w.project / "conf" / "plain").write_text("plain\n")
+    w.ok("clone", "-n", "c")
+    w.ok("run", "c", *STRICT, "--", "mv", "conf", "vendor/conf")
+    assert w.snap("run", "c", *STRICT, *LOOK).ends(1).out == b"plain\n"
+    w.ok("push", "c", f"{depot(w)}:main")
+    o, third = Other(w), Other(w, "third")
+    o.ok("clone", "-n", "far", f"{depot(w)}:main")
+    o.ok("fetch", f"{depot(w)}:main")
+    o.ok("clone", "-n", "again", "--from", "remote/main")
+    o.ok("clone", "-n", "of-it", "--from", "far")
+    for name in "far", "again", "of-it":
+        assert o.ok("run", name, *LOOK).out == b"secret\nplain\n", "the control"
+        assert o.snap("run", name, *STRICT, *LOOK).ends(1).out == b"plain\n", name
+    # On from there, and from a snapshot whose clone is gone.
+    o.ok("push", "remote/main", f"{depot(w)}:second")
+    o.ok("snapshot", "-t", "kept", "far")
+    o.ok("rm", "far")
+    o.ok("push", "kept", f"{depot(w)}:third")
+    for name in "second", "third":
+        third.ok("clone", "-n", name, f"{depot(w)}:{name}")
+        assert third.snap("run", name, *STRICT, *LOOK).ends(1).out == b"plain\n", name
+    # What a run finds later in the same state is told the next time.
+    (w.project / "id_rsa").write_text("secret\n")
+    w.ok("clone", "-n", "late")
+    w.ok("run", "late", "--", "touch", "new")
+    before = pushed(w.ok("--json", "push", "late", f"{depot(w)}:late"))["manifest"]
+    w.ok("run", "late", *STRICT, "--", "true")
+    after = pushed(w.ok("--json", "push", "late", f"{depot(w)}:late"))["manifest"]
+    assert before != after == pushed(w.ok("--json", "push", "late", f"{depot(w)}:late"))["manifest"]
+
+
+@test
+def nothing_is_sent_of_a_state_whose_hidden_files_cannot_be_told(w: World):
+    needs_fuse()
+    (w.project / ".env").write_text("secret\n")
+    w.ok("clone", "-n", "c")
+    w.ok("run", "c", *STRICT, "--", "touch", "new")
+    w.stop()
+    with contextlib.closing(sqlite3.connect(w.store / "meta.db")) as db:
+        assert db.execute("UPDATE ref SET value = x'01' WHERE kind = 11").rowcount == 1
+        db.commit()
+    w.snap("push", "c", f"{depot(w)}:main").fails(12, "list of hidden files 'c'")
+    assert not list((w.top / "depot").glob("blobs/*/*")), "it is known before anything is sent"
 
 
 @test
@@ -198,12 +255,14 @@ def pull_makes_the_project_look_like_it_or_leaves_it_alone(w: World):
     w.ok("remote", "add", "origin", depot(w))
     w.ok("push", "-m", "one", "origin:main")
     o = Other(w)
-    assert o.ok("--json", "pull", "origin:main").json("snap.pull/1")["changed"] == 3
+    assert o.ok("--json", "pull", "origin:main").json("snap.pull/1")["changed"] == 2
     assert (o.project / "README.md").read_text() == "first\n"
     # Theirs goes on, ours does not: it comes as it is.
     (w.project / "README.md").write_text("second\n")
     w.ok("push", "origin:main")
-    o.ok("pull", "origin:main")
+    said, _, back = o.ok("pull", "origin:main").out.decode().partition("; to return: snapcow ")
+    assert "\n  the state before is snapshot " in said and back.startswith("undo "), (said, back)
+    assert o.ok(*back.split(), "--json", "-n").json("snap.undo/1")["changed"] == [{"path": "README.md", "status": "modified"}]
     assert (o.project / "README.md").read_text() == "second\n"
     # Both go on: nothing is touched, and the hints merge them.
     (o.project / "ours").write_text("ours\n")
@@ -419,7 +478,7 @@ def a_daemon_that_is_killed_while_it_stores_leaves_nothing_half(w: World):
         o.ok("snapshot")  # cowfsd runs now
         pids = daemons_of(o.store)
         for pid in pids:  # it goes on when all packs are there, so that it dies before it answers
-            os.kill(pid, signal.SIGSTOP)
+            stop_process(pid)
         env = {**w.env, "SNAPCOW_STORE": str(o.store)}
         with subprocess.Popen([SNAP, "fetch", f"{depot(w)}:main"], cwd=o.project, env=env,
                               stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as p:

@@ -1,8 +1,10 @@
 """run --profile NAME: everything that a profile says holds for the run, and options come on top."""
 
+import contextlib
 import json
 import os
 import shutil
+import sqlite3
 import subprocess
 import sys
 from pathlib import Path
@@ -10,7 +12,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "live"))
 
 import livetest  # noqa: E402  (found through the line above)
-from livetest import live_test  # noqa: E402
+from livetest import is_clean, kill_daemon, live_test  # noqa: E402
 from runtest import clone, clones, line_of, run, sh, start  # noqa: E402
 from snaptest import Skip, leak_checks  # noqa: E402
 
@@ -190,6 +192,91 @@ def strict_hides_secrets_under_their_other_names_and_at_other_places(w):
     assert "secret1" in sh(w, look, "c", "--profile", "control", status=1)["stdout"], "the control"
     got = sh(w, look, "c", "--profile", "shown", *MISSING, status=1)
     assert got["stdout"] == "plain\n", got
+
+
+@live_test
+def no_path_beside_its_own_shows_the_project(w):
+    """A symlink on the host leads to it, or to what holds it."""
+    for name in ".env", "sub/.env", "plain":
+        (w.project / name).parent.mkdir(exist_ok=True)
+        (w.project / name).write_text("secret\n" if ".env" in name else "the clone's\n")
+    w.ok("clone", "-n", "c")
+    (w.project / "plain").write_text("the project's\n")
+    (w.top / "to").symlink_to(w.project)
+    (w.top / "around").symlink_to(w.project.parent)
+    inside = w.top / "around" / w.project.name
+    look = f"cat {w.top}/to/plain {w.top}/to/.env {w.top}/to/sub/.env {inside}/plain {inside}/.env"
+    grant = ("c", "--ro", w.top / "to", "--ro", w.top / "around")
+    assert sh(w, look, *map(str, grant), status=1)["stdout"] == "the clone's\nsecret\nsecret\n", "the control"
+    got = sh(w, look, *map(str, grant), "--profile", "strict", *MISSING, status=1)
+    assert got["stdout"] == "the clone's\n", got
+    sub = str(w.top / "to" / "sub")
+    assert sh(w, f"cat {sub}/.env", "c", "--ro", sub)["stdout"] == "secret\n", "the control"
+    got = sh(w, f"cat {sub}/.env", "c", "--ro", sub, "--profile", "strict", *MISSING, status=1)
+    assert got["stdout"] == "", got
+
+
+def kept(w):
+    """The clones, and the snapshots of clones that are gone, of which the store keeps what was hidden in them."""
+    w.ok("stop")
+    with contextlib.closing(sqlite3.connect(w.store / "meta.db", timeout=30)) as db:
+        names = sorted(bytes(name).decode() for name, in db.execute("SELECT name FROM ref WHERE kind = 11"))
+    return [n for n in names if n[0] == "@"], [n for n in names if n[0] != "@"]
+
+
+@live_test
+def what_a_strict_run_moved_among_packages_stays_hidden(w):
+    """Also what the clone did not begin with, and a symlink that is gone told."""
+    strict = ("--profile", "strict", *MISSING)
+    look = "cat vendor/conf/.env vendor/conf/dev vendor/conf/plain 2>/dev/null"
+    (w.project / "vendor").mkdir()
+    (w.project / "id_rsa").write_text("secret\n")
+    w.ok("clone", "-n", "c")
+    w.ok("clone", "-n", "e")
+    sh(w, "mkdir conf; echo secret > conf/.env; cp conf/.env conf/dev; echo plain > conf/plain; ln -s conf/dev .npmrc", "c")
+    got = sh(w, "mv conf vendor/conf; rm .npmrc; " + look, "c", *strict, status=1)
+    assert got["stdout"] == "plain\n", got
+    control = sh(w, look, "c")
+    assert control["stdout"] == "secret\nsecret\nplain\n", control
+
+    def hides(name):
+        got = sh(w, look, name, *strict, status=1)
+        assert got["stdout"] == "plain\n", got
+
+    hides("c")
+    # Another clone can get the same files.
+    w.ok("rollback", "e", control["before"])
+    hides("e")
+    w.ok("rm", "e")
+    # Nor does a check see it of what would become the project's.
+    user_profile(w, "hides", "hide: ['@secrets']\n")
+    w.ok("promote", "c", "--profile", "hides", "--check", "cd vendor/conf && cat plain && ! cat .env && ! cat dev")
+    hides("c")
+    kill_daemon(w)
+    hides("c")
+    w.ok("stop")
+    hides("c")
+    gone = sh(w, "rm -r vendor/conf", "c")
+    w.ok("run", "c", *strict, "--", "true")
+    w.ok("rollback", "c", gone["before"])
+    hides("c")
+    # A clone of that clone has the same files, also when that is gone.
+    w.ok("clone", "--from", "c", "-n", "d")
+    w.ok("rm", "c")
+    assert sh(w, look, "d")["stdout"] == "secret\nsecret\nplain\n", "the control"
+    hides("d")
+    run(w, *strict, "--", "true")
+    [start], now = kept(w)
+    assert now == ["d"], "it goes with its clone"
+    # The snapshot that clone began as is there, and so is its list.
+    w.ok("rm", "d")
+    assert kept(w) == ([start], [])
+    w.ok("clone", "--from", start[1:], "-n", "f")
+    hides("f")
+    w.ok("rm", "f")
+    w.ok("rm", start[1:])
+    assert kept(w) == ([], []), "it goes with its snapshot"
+    is_clean(w)
 
 
 @live_test

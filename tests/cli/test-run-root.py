@@ -621,6 +621,47 @@ def strict_hides_secrets_of_its_root_by_number(w):
 
 
 @live_test
+def a_root_run_takes_no_secret_out_from_under_the_mask_of_another_run(w):
+    """What its mount does with a directory, the kernel must learn for the other mount, whose masks would go with that."""
+    top = plant(w.top / "root")
+    (top / "srv/app").mkdir(parents=True)
+    (top / "srv/app/.env").write_text("secret")
+    w.ok("-q", "init", str(top))
+    w.ok("-q", "-C", str(top), "clone", "-n", "r")
+    strict = ("--profile", "strict", "--allow-missing", "memory", "--allow-missing", "cpu", "--allow-missing", "pids")
+    look = "for i in 1 2 3 4 5 6 7 8 9 10; do cat app/.env moved/.env; sleep 0.1; done 2>/dev/null; echo end"
+    control = run(w, "r", "--", "sh", "-c", f"cd srv; {look}")
+    assert "secret" in control["stdout"], control
+    masked = start(w, "r", *strict, "--time", "10m", "--", "sh", "-c",
+                   f"cd srv; echo ready; until [ -e go ]; do sleep 0.1; done; {look}")
+    try:
+        assert line_of(masked) == b"ready\n"
+        root_run(w, "r", *strict, "--", "sh", "-c", "cd /srv; mv app moved; touch go", status=None)
+        out, err = masked.communicate(timeout=60)
+        assert b"secret" not in out and b"end" in out, (out, err)
+    finally:
+        masked.kill()
+        masked.wait()
+    got = root_sh(w, "cd /srv; mv app again; cat again/.env", "r")
+    assert got["stdout"] == "secret", "without such a run directories are moved"
+
+
+@live_test
+def a_secret_that_a_strict_run_moved_among_packages_stays_hidden(w):
+    top = plant(w.top / "root")
+    (top / "srv").mkdir(exist_ok=True)
+    w.ok("-q", "init", str(top))
+    w.ok("-q", "-C", str(top), "clone", "-n", "r")
+    root_sh(w, "cd /srv; mkdir app vendor; echo secret > app/.env; echo plain > app/plain", "r")
+    strict = ("--profile", "strict", "--allow-missing", "memory", "--allow-missing", "cpu", "--allow-missing", "pids")
+    look = "cat /srv/vendor/app/.env /srv/vendor/app/plain"
+    root_run(w, "r", *strict, "--", "mv", "/srv/app", "/srv/vendor/app")
+    assert root_sh(w, look, "r")["stdout"] == "secret\nplain\n", "the control"
+    got = root_run(w, "r", *strict, "--", "sh", "-c", look, status=1)
+    assert got["stdout"] == "plain\n", got
+
+
+@live_test
 def what_does_not_go_with_it_is_refused(w):
     top = plant(w.top / "root")
     for words, said in ((("--rw", "/srv"), "exclude each other"), (("--tls-inspect", "a.org"), "exclude each other")):

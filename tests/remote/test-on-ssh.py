@@ -15,7 +15,7 @@ from remotetest import CLIENT  # noqa: F401  (finds the modules below)
 sys.path.append(str(Path(__file__).resolve().parents[1] / "live"))
 
 import livetest  # noqa: E402  (found through the line above)
-from snaptest import SNAP, Skip, needs_fuse, test, until as wait_for  # noqa: E402
+from snaptest import SNAP, Skip, needs_fuse, stop_process, test, until as wait_for  # noqa: E402
 from sshtest import Sshd, StandIn, by_sshd  # noqa: E402
 
 PATIENCE = 60  # seconds for what takes one
@@ -148,6 +148,26 @@ def a_command_runs_there_and_what_it_left_is_a_snapshot_here(w):
 
 
 @test
+def what_strict_runs_here_must_not_see_they_do_not_see_there(w):
+    needs_fuse()
+    strict = ("--profile", "strict", "--allow-missing", "memory", "--allow-missing", "cpu")
+    look = ("sh", "-c", "cat vendor/conf/.env vendor/conf/plain 2>/dev/null; echo x > new")
+    for name in "conf", "vendor":
+        (w.project / name).mkdir()
+    (w.project / "conf" / ".env").write_text("secret\n")
+    (w.project / "conf" / "plain").write_text("plain\n")
+    w.ok("clone", "-n", "c")
+    w.ok("run", "c", *strict, "--", "mv", "conf", "vendor/conf")
+    with Far(w, StandIn(w)) as far:
+        assert far.run(*look, options=["c"]).ends(0).out == b"secret\nplain\n", "the control"
+        got = far.run(*look, options=["c", "--profile", "strict", "--keep"]).ends(0)
+        assert got.out == b"plain\n", str(got)
+    # Nor in the clone of what that left.
+    kept = next(x for x in got.err.decode().splitlines() if x.startswith("clone ")).split()[1]
+    assert w.ok("run", kept, *strict, "--", *look).out == b"plain\n"
+
+
+@test
 def an_interrupted_caller_cancels_the_run_there(w):
     needs_fuse()
     with Far(w, StandIn(w)) as far:
@@ -236,7 +256,7 @@ def an_interrupt_after_the_end_takes_the_result(w):
         assert caller.stdout.readline() == b"begun\n"
         # It ends, and the caller does not hear of it.
         [serve] = far.serves()
-        os.kill(serve, signal.SIGSTOP)
+        stop_process(serve)
         stop_sleep(far, b"6175")
         [result] = wait_for(far.results)
         caller.send_signal(signal.SIGINT)

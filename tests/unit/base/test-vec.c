@@ -122,6 +122,15 @@ static struct pair *make_pairs(void)
 	return list;
 }
 
+TEST(numbers_are_sorted_and_each_is_kept_once)
+{
+	uint64_t list[] = { 7, UINT64_MAX, 0, 7, 3, 0 }, want[] = { 0, 3, 7, UINT64_MAX };
+
+	CHECK_MEM(list, vec_unique_u64(list, ARRAY_LEN(list)) * sizeof(*list), want, sizeof(want));
+	CHECK_EQ(vec_unique_u64(list, 1), 1);
+	CHECK_EQ(vec_unique_u64(NULL, 0), 0);
+}
+
 TEST(an_array_is_freed_with_what_its_elements_own)
 {
 	struct pair *list = make_pairs(), *none = NULL;

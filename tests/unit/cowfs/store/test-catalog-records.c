@@ -297,6 +297,39 @@ TEST(a_text_that_is_too_long_cut_off_or_holds_a_NUL_is_refused)
 	refuses(&sh, v.data, v.len, "a text of 65537 bytes, above 65536");
 }
 
+static void numbers_are_refused(struct shelf *sh, const struct buf *v, size_t len, const char *why)
+{
+	struct hidden got = { .created = 4711 };
+	struct err err = { 0 };
+
+	put_raw(sh, REF_HIDDEN, "c", 1, NULL, v->data, len);
+	shelf_commit(sh);
+	CHECK_EQ(hidden_get(sh->s, "c", &got, &err), -EBADMSG);
+	CHECK_HAS(err.msg, "list of hidden files 'c'");
+	CHECK_HAS(err.msg, why);
+	CHECK_EQ(got.created, 4711);
+}
+
+TEST(numbers_that_are_too_many_or_cut_off_are_refused)
+{
+	CLEANUP(shelf_done) struct shelf sh = shelf_new("numbers");
+	CLEANUP(buf_done) struct buf v = BUF_INIT;
+	size_t count;
+
+	CHECK_EQ(buf_append_u8(&v, 1), 0);
+	CHECK_EQ(buf_append_u64(&v, 5), 0);
+	count = v.len;
+	CHECK_EQ(buf_append_u32(&v, 2), 0);
+	CHECK_EQ(buf_append_u64(&v, 7), 0);
+	CHECK_EQ(buf_append_u64(&v, 8), 0);
+	numbers_are_refused(&sh, &v, v.len - 1, "the record is cut off");
+	numbers_are_refused(&sh, &v, count + 3, "the record is cut off");
+	le32_store(v.data + count, 1);
+	numbers_are_refused(&sh, &v, v.len, "8 bytes follow the record");
+	le32_store(v.data + count, RECORD_NUMBERS_MAX + 1);
+	numbers_are_refused(&sh, &v, v.len, "65537 numbers, above 65536");
+}
+
 TEST(a_damaged_record_ends_a_visit_and_a_search)
 {
 	CLEANUP(shelf_done) struct shelf sh = shelf_new("damaged-each");

@@ -158,6 +158,38 @@ TEST(a_receipt_comes_back_as_it_was)
 	CHECK(!bare.clone && !bare.sha256 && !bare.checks);
 }
 
+TEST(numbers_of_hidden_files_come_back_as_they_were)
+{
+	CLEANUP(shelf_done) struct shelf sh = shelf_new("hidden");
+	CLEANUP(hidden_done) struct hidden none = { 0 }, got = { 0 };
+	CLEANUP(buf_done) struct buf many = BUF_INIT;
+	uint64_t numbers[] = { 2, 7, UINT64_MAX };
+	uint64_t dirs[] = { 3 };
+	struct hidden h = {
+		clone_name, 5, { numbers, ARRAY_LEN(numbers) }, { dirs, ARRAY_LEN(dirs) }
+	};
+	struct err err = { 0 };
+
+	CHECK_OK(hidden_put(sh.b, &h, &err), &err);
+	shelf_commit(&sh);
+	CHECK_OK(hidden_get(sh.s, clone_name, &got, &err), &err);
+	CHECK_STR(got.clone, clone_name);
+	CHECK_EQ(got.created, 5);
+	CHECK_MEM(got.numbers.list, got.numbers.n * sizeof(uint64_t), numbers, sizeof(numbers));
+	CHECK_MEM(got.dirs.list, got.dirs.n * sizeof(uint64_t), dirs, sizeof(dirs));
+	h.numbers.n = 0;
+	CHECK_OK(hidden_put(sh.b, &h, &err), &err);
+	shelf_commit(&sh);
+	CHECK_OK(hidden_get(sh.s, clone_name, &none, &err), &err);
+	CHECK_EQ(none.numbers.n, 0);
+	CHECK_EQ(buf_append_zero(&many, (RECORD_NUMBERS_MAX + 1) * sizeof(uint64_t)), 0);
+	h.numbers = (struct record_numbers){ (uint64_t *)(void *)many.data, RECORD_NUMBERS_MAX };
+	CHECK_OK(hidden_put(sh.b, &h, &err), &err);
+	h.numbers.n++;
+	CHECK_EQ(hidden_put(sh.b, &h, &err), -E2BIG);
+	CHECK_HAS(err.msg, "65537 numbers, above 65536");
+}
+
 TEST(what_is_not_there_is_enoent_without_a_sentence)
 {
 	CLEANUP(shelf_done) struct shelf sh = shelf_new("absent");
