@@ -54,6 +54,17 @@ static int find_project(struct telling *t, const struct catalog_id *id, struct e
 	return r == -ENOENT ? 0 : r;
 }
 
+/* A lazy capture that has ended since the snapshot was read gave it another root. */
+static int reread(struct store *s, struct snapshot *one, struct err *err)
+{
+	CLEANUP(snapshot_done) struct snapshot now = { 0 };
+	int r = snapshot_get(s, &one->id, &now, err);
+
+	if (r >= 0)
+		one->root = now.root;
+	return r == -ENOENT ? 0 : r;
+}
+
 /* Compares with the newest snapshot; the project itself is not read. */
 static int measure_stale(struct telling *t, struct err *err)
 {
@@ -68,6 +79,12 @@ static int measure_stale(struct telling *t, struct err *err)
 	/* What is promised here is compared with nothing. */
 	if (!object_id_equal(from, to) && promises_open(t->task->host->promises, &t->base.project))
 		return 0;
+	if (!object_id_equal(from, to)) {
+		r = reread(s, &t->base, err);
+		r = r < 0 ? r : reread(s, &t->newest, err);
+	}
+	if (r < 0)
+		return r;
 	if (t->base.part)
 		r = part_count_changes(s, t->base.part, from, to, &c, err);
 	else if (!object_id_equal(from, to))
@@ -131,6 +148,45 @@ static int persist(struct live *live, struct object_id *root, struct err *err)
 	return r;
 }
 
+/* A base with a git directory of the clone's own was made of what was captured; a part was captured itself. */
+static const struct catalog_id *captured_as(const struct telling *t, const struct snapshot *base)
+{
+	struct engine_capturing own;
+
+	/* One that was fetched counts as a stranger's clone, and was promised itself. */
+	promises_news(t->task->host->promises, &base->id, &own);
+	return own.files == 0 && base->clone && !catalog_id_is_zero(&base->parent) ? &base->parent
+										   : &base->id;
+}
+
+/*
+ * While a capture is under way a clone may name what it has kept where its base names a promise, and the other way
+ * round: the two are compared as what they stand for.
+ */
+static int count_changes(struct telling *t, const struct object_id *root, struct changes *ret,
+			 struct err *err)
+{
+	struct store *s = t->task->engine.store;
+	struct engine_capturing news;
+	int r;
+
+	if (object_id_equal(&t->base.root, root)) {
+		*ret = (struct changes){ 0 };
+		return 0;
+	}
+	promises_news(t->task->host->promises, captured_as(t, &t->base), &news);
+	r = reread(s, &t->base, err);
+	if (r >= 0 && news.open) {
+		r = stale_count(t->task, &t->base.root, root, ret, err);
+		promises_news(t->task->host->promises, captured_as(t, &t->base), &news);
+		if (r < 0 || news.open)
+			return r;
+		/* It has ended meanwhile, and nobody knows any more what was promised. */
+		r = reread(s, &t->base, err);
+	}
+	return r < 0 ? r : changes_count(s, &t->base.root, root, ret, err);
+}
+
 static int report_content(struct telling *t, struct clone *c, struct engine_clone *ret,
 			  struct err *err)
 {
@@ -154,7 +210,7 @@ static int report_content(struct telling *t, struct clone *c, struct engine_clon
 	}
 	if (r < 0)
 		return r;
-	r = changes_count(s, &t->base.root, &c->root, &changes, err);
+	r = count_changes(t, &c->root, &changes, err);
 	if (r < 0)
 		return r;
 	r = unshared_count(s, &c->root, &t->base.root, &own, err);
@@ -178,17 +234,6 @@ static int report_allowed(struct telling *t, const struct clone *c, struct engin
 		return r;
 	ret->allow = allowed_join(&a.rules);
 	return ret->allow ? 0 : err_nomem(err);
-}
-
-/* A base with a git directory of the clone's own was made of what was captured; a part was captured itself. */
-static const struct catalog_id *captured_as(const struct telling *t, const struct snapshot *base)
-{
-	struct engine_capturing own;
-
-	/* One that was fetched counts as a stranger's clone, and was promised itself. */
-	promises_news(t->task->host->promises, &base->id, &own);
-	return own.files == 0 && base->clone && !catalog_id_is_zero(&base->parent) ? &base->parent
-										   : &base->id;
 }
 
 /* -ENOENT if it has just been removed. */

@@ -124,15 +124,13 @@ struct making {
 	struct catalog_id base; /* the project's state that `start` descends from */
 	struct project project;
 	struct clone_git git;
-	bool staying;                /* promises_stay() */
+	struct promises_stay stay;
 	struct engine_clones clones; /* named as soon as that is known */
 };
 
 static void go(struct making *m)
 {
-	if (m->staying)
-		promises_go(m->task->host->promises);
-	m->staying = false;
+	promises_go(m->task->host->promises, &m->stay);
 }
 
 static void making_done(struct making *m)
@@ -474,8 +472,8 @@ static int stay(struct making *m, struct err *err)
 	CLEANUP(snapshot_done) struct snapshot now = { 0 };
 	int r;
 
-	promises_stay(m->task->host->promises);
-	m->staying = true;
+	m->stay.project = m->start.project;
+	promises_stay(m->task->host->promises, &m->stay);
 	r = snapshot_get(m->task->host->store, &m->start.id, &now, err);
 	if (r >= 0)
 		m->start.root = now.root;

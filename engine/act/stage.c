@@ -20,6 +20,7 @@ struct staged {
 	struct host *host;
 	char *name; /* owned; NULL: it is gone */
 	char run[STAGE_RUN_SIZE];
+	struct catalog_id project;     /* the clone's */
 	struct object_id before;       /* the clone's root when the run began */
 	char snapshot[ENGINE_ID_SIZE]; /* that has this root, now or when it is settled; "": none */
 	uint64_t ceiling;              /* 0: the run has none */
@@ -277,19 +278,20 @@ static int find_root(struct task *task, const char *id, struct object_id *ret, s
 
 static void compare(struct task *task, struct staged *s, struct stage_end *ret)
 {
+	struct promises_stay stay = { .project = s->project };
 	struct changes counts = { 0 };
 	struct err err = { 0 };
 	struct object_id settled;
 	struct held now;
 	int r;
 
-	/* No lazy capture ends meanwhile; one that has ended gave the snapshot another root. */
-	promises_stay(s->host->promises);
+	/* No lazy capture of it ends meanwhile; one that has ended gave the snapshot another root. */
+	promises_stay(s->host->promises, &stay);
 	if (s->snapshot[0] && find_root(task, s->snapshot, &settled, &err) >= 0)
 		s->before = settled;
 	r = hold_clone(task, s->name, &now, &err);
 	r = r < 0 ? r : stale_compare(task, &s->before, &now.root, &ret->changed, &counts, &err);
-	promises_go(s->host->promises);
+	promises_go(s->host->promises, &stay);
 	if (r < 0) {
 		engine_warn(&task->engine,
 			    "comparing clone '%s' with what it was before the run: %s, continuing",
@@ -452,6 +454,7 @@ static int stage_new(struct task *task, const struct stage_options *o, struct st
 	ret->path = TAKE_PTR(c->path);
 	ret->project = TAKE_PTR(c->project);
 	ret->unread = engine_capturing_left(&c->capturing);
+	s->project = record.project;
 	s->made = true;
 	s->remove = !o->keep;
 	s->waits = o->wait;
@@ -491,6 +494,7 @@ static int stage_named(struct task *task, const struct stage_options *o, struct 
 			   : take_snapshot(task, &options, true, &taken, err);
 	if (r < 0)
 		return r;
+	s->project = clone.project;
 	s->before = held.root;
 	s->remove = o->remove;
 	memcpy(ret->before, taken.snapshot.id, sizeof(ret->before));

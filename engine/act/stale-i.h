@@ -18,6 +18,10 @@ NODISCARD int stale_compare(struct task *task, const struct object_id *from,
 			    const struct object_id *to, struct engine_paths *ret,
 			    struct changes *ret_counts, struct err *err);
 
+/* How many there are alone; instead of that the caller may count once more if a capture has ended meanwhile. */
+NODISCARD int stale_count(struct task *task, const struct object_id *from,
+			  const struct object_id *to, struct changes *ret, struct err *err);
+
 /* In cowfsd, who holds no turn. */
 void stale_tell_clone(struct task *task, const struct project *project, const struct snapshot *base,
 		      const struct engine_watch *watch, struct engine_clone *c);

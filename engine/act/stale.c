@@ -99,6 +99,13 @@ int stale_compare(struct task *task, const struct object_id *from, const struct 
 	return 0;
 }
 
+int stale_count(struct task *task, const struct object_id *from, const struct object_id *to,
+		struct changes *ret, struct err *err)
+{
+	return changes_count_kept(task->engine.store, from, to, keep, task->host->promises, ret,
+				  err);
+}
+
 /* Both are sorted.  A name that is twice in one, because its kind changed, counts once. */
 static uint64_t mark_both(struct names *a, struct names *b)
 {
@@ -138,16 +145,17 @@ static int reread(struct task *task, const struct snapshot *s, struct object_id 
 static int compare_clone(struct task *task, const struct snapshot *base, struct engine_clone *c,
 			 struct names *n, struct err *err)
 {
+	struct promises_stay stay = { .project = base->project };
 	struct object_id root;
 	struct held held;
 	int r;
 
-	/* No lazy capture ends meanwhile. */
-	promises_stay(task->host->promises);
+	/* No lazy capture of it ends meanwhile. */
+	promises_stay(task->host->promises, &stay);
 	r = reread(task, base, &root, err);
 	r = r < 0 ? r : hold_clone(task, c->name, &held, err);
 	r = r < 0 ? r : find_names(task, &root, &held.root, n, err);
-	promises_go(task->host->promises);
+	promises_go(task->host->promises, &stay);
 	if (r < 0)
 		return r;
 	c->compared = true;

@@ -163,7 +163,7 @@ static int check_wait(struct promising *c, const struct supply_since *since,
 	if (c->unneeded || c->all->ending)
 		return err_set(err, -EIO, "nobody fetches it any more");
 	if (one->wrong)
-		return err_set(err, -EIO, "what the remote has of it is no file");
+		return err_set(err, -EIO, "the remote's object for it is not a file");
 	if (c->supply)
 		return supply_check_wait(c->supply, since, promise_file(c, one), err);
 	return engine_clock_ms() - since->ms < SILENT_MS ? 0 : say_unplaced(err);
@@ -275,7 +275,8 @@ int promises_unread(struct promises *p, const struct catalog_id *snapshot, struc
 		if (!c->record.remote || !promising_is_open(c) ||
 		    !catalog_id_same(&c->record.snapshot, snapshot))
 			continue;
-		r = add_unread(c, ret, err);
+		if (c->indexed)
+			r = add_unread(c, ret, err);
 		if (c->stuck.code < 0 && !*ret_why)
 			*ret_why = strdup(c->stuck.msg);
 	}

@@ -44,7 +44,7 @@ void promising_drop_held(struct promising *c, struct promise **list, size_t n)
 	struct holding *h = promises_borrow(c->all);
 
 	for (size_t i = 0; i < n; i++) {
-		if (h)
+		if (h && list[i]->held)
 			holding_drop(h, &list[i]->what.id);
 		promising_drop_stash(c, list[i]);
 	}

@@ -141,6 +141,9 @@ void promising_hold(struct promising *c)
 		if (one)
 			one->held = one->state == PROMISE_OPEN;
 	}
+	/* Without memory for the list any of them may be. */
+	for (size_t pos = 0; h && !list && (one = map_next(&c->by_id, &pos));)
+		one->held = one->state == PROMISE_OPEN;
 	for (size_t pos = 0; c->recovered && (one = map_next(&c->by_id, &pos));)
 		if (one->state == PROMISE_OPEN && !one->held)
 			one->held = hold_again(c, one);

@@ -136,14 +136,20 @@ NODISCARD int promises_enter(struct promises *p, const struct task *task,
 			     struct err *err);
 void promises_leave(struct promises *p);
 
+/* One who makes or compares clones of a project; its caller's. */
+struct promises_stay {
+	struct catalog_id project;
+	struct promises_stay *next; /* ours */
+};
+
 /*
- * While somebody makes clones of a snapshot that he has read, no capture ends: the clones would
+ * While somebody makes clones of a snapshot that he has read, no capture of its project ends: the clones would
  * name its promises.  The caller reads the snapshot's record after promises_stay(), and does not call
  * promises_enter() before promises_go().  It holds no turn: a capture that ends has whoever comes wait for those who
  * stay, and they may need any.
  */
-void promises_stay(struct promises *p);
-void promises_go(struct promises *p);
+void promises_stay(struct promises *p, struct promises_stay *s);
+void promises_go(struct promises *p, struct promises_stay *s); /* nothing if it does not stay */
 
 /*
  * What the walk of the capture of this project that is under way has seen, with its promises, for another walk; NULL:

@@ -23,7 +23,7 @@ static int read_stashed(struct promising *c, struct keeper *k, struct promise *o
 
 int promising_read_one(struct promising *c, struct keeper *k, struct promise *one, struct err *err)
 {
-	AUTO_CLOSE int held = promises_open_held(c->all, &one->what.id);
+	AUTO_CLOSE int held = one->held ? promises_open_held(c->all, &one->what.id) : -ENOENT;
 	AUTO_CLOSE int fd = -1;
 	int r = KEEP_LOST;
 
@@ -76,14 +76,15 @@ static int keep_alone(struct promising *c, struct promise *one, struct err *err)
 	int r;
 
 	one->state = PROMISE_BUSY;
-	p->foreground++;
+	c->foreground++;
 	c->in_use++;
 	pthread_mutex_unlock(&p->lock);
+	promises_linger("SNAPCOW_KEEP_PAUSE");
 	r = read_alone(c, one, err);
 	if (r >= 0)
 		promising_drop_held(c, &one, 1);
 	pthread_mutex_lock(&p->lock);
-	p->foreground--;
+	c->foreground--;
 	c->in_use--;
 	if (r >= 0) {
 		promising_mark_done(c, one);
@@ -114,9 +115,8 @@ static int keep_locked(struct promises *p, const struct object_id *id, struct co
 			return err_set(err, -EIO, "'%s' %s", one->path ? one->path : "a file",
 				       one->why);
 		case PROMISE_BUSY:
-			p->wanted++;
+			c->hasty = true;
 			pthread_cond_wait(&p->changed, &p->lock);
-			p->wanted--;
 			break;
 		case PROMISE_OPEN:
 			r = c->record.remote ? promising_await(c, one, err)

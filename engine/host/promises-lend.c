@@ -97,7 +97,8 @@ void promising_find_heirs(struct promising *c)
 	struct err err = { 0 };
 
 	if (snapshot_each(c->all->host->store, note_heir, c, &err) < 0)
-		log_warn("who shares a lazy capture is not known: %s, continuing", err.msg);
+		log_warn("cannot find the snapshots that share a lazy capture: %s, continuing",
+			 err.msg);
 }
 
 #define FOUND (-ECANCELED) /* ends a walk */
@@ -129,7 +130,7 @@ static bool names_promise(struct promising *c, const struct catalog_id *snapshot
 	return r < 0;
 }
 
-/* By its thread, or before others know of it: nobody adds heirs to one that was begun by another cowfsd. */
+/* By one thread at a time: nobody adds heirs to a capture that another cowfsd began. */
 void promising_sift_heirs(struct promising *c)
 {
 	for (size_t i = c->n_heirs; i-- > 0;) {

@@ -151,6 +151,7 @@ static int load_source(struct promising *c, struct err *err)
 {
 	CLEANUP(json_done) struct json_doc doc = { 0 };
 	CLEANUP(buf_done) struct buf text = BUF_INIT;
+	AUTO_FREE char *from = NULL;
 	struct json j;
 	int r = read_file(c, SOURCE_NAME, ENGINE_LAZY_SOURCE_MAX, &text, err);
 
@@ -160,7 +161,12 @@ static int load_source(struct promising *c, struct err *err)
 		r = load_packs(c, json_get_array(j, "packs"), err);
 	if (r < 0)
 		return r;
-	c->from = json_get_name(j, "from");
+	from = json_get_name(j, "from");
+	/* This may be another attempt, and others name it meanwhile. */
+	pthread_mutex_lock(&c->all->lock);
+	if (!c->from)
+		c->from = TAKE_PTR(from);
+	pthread_mutex_unlock(&c->all->lock);
 	r = json_end(&doc, err);
 	return r < 0 ? r : write_source(c, &text, err);
 }
@@ -182,7 +188,6 @@ void promising_close_remote(struct promising *c)
 		free(c->packs[i]);
 	free(TAKE_PTR(c->packs));
 	free(TAKE_PTR(c->files));
-	free(TAKE_PTR(c->from));
 	free(TAKE_PTR(c->wanted));
 	supply_free(TAKE_PTR(c->supply));
 	digests_done(&c->known);
@@ -212,7 +217,7 @@ static int place_all(struct promising *c, struct supply *s, struct err *err)
 		return err_nomem(err);
 	for (size_t i = 0; i < c->n_files; i++)
 		if (!supply_place(s, &c->files[i]))
-			return err_set(err, -EBADMSG, "no pack has what was promised");
+			return err_set(err, -EBADMSG, "a promised file is in no pack");
 	for (size_t i = 0; i < c->n; i++) {
 		list[i].one = c->list[i];
 		if (c->list[i]->file > 0) {

@@ -76,9 +76,7 @@ static struct promise *next_open(struct promising *c)
 /* lock held; is there room for more, and nobody else to go first? */
 static bool may_go_on(const struct promising *c, const struct group *g)
 {
-	const struct promises *p = c->all;
-
-	return !p->ending && !c->unneeded && p->wanted == 0 && p->foreground == 0 &&
+	return !c->all->ending && !c->unneeded && !c->hasty && c->foreground == 0 &&
 	       g->n < c->group_max && g->bytes < GROUP_BYTES;
 }
 
@@ -163,6 +161,7 @@ static int save_group(struct promising *c, struct batch *b, struct group *g, str
 	pthread_mutex_lock(&p->lock);
 	if (r < 0)
 		take_back(c, g);
+	c->hasty = false; /* whoever still waits says so again */
 	for (size_t i = 0; r >= 0 && i < g->n; i++)
 		promising_mark_done(c, g->list[i]);
 	pthread_cond_broadcast(&p->changed);
@@ -218,7 +217,7 @@ static void give_way(struct promising *c)
 {
 	struct promises *p = c->all;
 
-	for (unsigned i = 0; p->foreground > 0 && !is_over(c) && i < STUCK_MS / PAUSE_MS; i++)
+	for (unsigned i = 0; c->foreground > 0 && !is_over(c) && i < STUCK_MS / PAUSE_MS; i++)
 		promises_wait_ms(p, PAUSE_MS);
 	while (!is_over(c) && is_paused(c))
 		promises_wait_ms(p, PAUSE_MS);
@@ -293,16 +292,13 @@ static int fetch_some(struct promising *c, struct err *err)
 	return r;
 }
 
-/* The lock is free.  1 if the capture has ended. */
-static int go_on(struct promising *c, struct err *err)
+/* The lock is free.  1 if all is read. */
+static int read_on(struct promising *c, struct err *err)
 {
 	struct promises *p = c->all;
 	bool done, over;
 	int r;
 
-	promises_drop_unpromised(p);
-	if (!c->sifted)
-		promising_sift_heirs(c);
 	pthread_mutex_lock(&p->lock);
 	give_way(c);
 	done = c->done == c->n;
@@ -310,10 +306,8 @@ static int go_on(struct promising *c, struct err *err)
 	pthread_mutex_unlock(&p->lock);
 	if (over)
 		return 0;
-	if (done) {
-		r = promising_settle(c, err);
-		return r < 0 ? r : 1;
-	}
+	if (done)
+		return 1;
 	/* Not before the index is used: programs may wait for that. */
 	r = c->sorted ? 0 : promising_sort(c, err);
 	if (r < 0)
@@ -322,6 +316,48 @@ static int go_on(struct promising *c, struct err *err)
 		return fetch_some(c, err);
 	r = c->absent ? promising_find_top(c, err) : 0;
 	return r < 0 ? r : read_all(c, err);
+}
+
+static void *sift(void *arg)
+{
+	promises_linger("SNAPCOW_HEIRS_PAUSE");
+	promising_sift_heirs(arg);
+	return NULL;
+}
+
+/*
+ * The heirs are sifted while files are read: a file that nobody holds can be lost until it is read, and status only
+ * counts too many snapshots until they are.
+ */
+static void begin_sifting(struct promising *c)
+{
+	if (!c->sifting && !c->sifted)
+		c->sifting = spread_start(&c->sifter, 0, sift, c) == 0;
+}
+
+static void end_sifting(struct promising *c)
+{
+	if (c->sifting)
+		spread_join(&c->sifter);
+	c->sifting = false;
+}
+
+/* The lock is free.  1 if the capture has ended. */
+static int go_on(struct promising *c, struct err *err)
+{
+	int r;
+
+	begin_sifting(c);
+	promises_drop_unpromised(c->all);
+	r = read_on(c, err);
+	if (r <= 0)
+		return r;
+	/* Not after the end: the heirs name no promise any more then. */
+	end_sifting(c);
+	if (!c->sifted)
+		promising_sift_heirs(c);
+	r = promising_settle(c, err);
+	return r < 0 ? r : 1;
 }
 
 /* lock held, but while it works.  1 if the capture has ended. */
@@ -336,10 +372,12 @@ static int step(struct promising *c, struct err *err)
 		r = c->indexed ? go_on(c, err) : promising_index(c, err);
 	if (r >= 0 && c->told_ms == 0)
 		promising_tell(c);
-	if (unneeded)
+	if (unneeded) {
+		end_sifting(c);
 		promising_tell_dropped(c);
-	else if (r > 0)
+	} else if (r > 0) {
 		promising_tell_end(c);
+	}
 	pthread_mutex_lock(&p->lock);
 	if (c->indexed || r < 0 || unneeded)
 		return r;
@@ -409,6 +447,7 @@ void *promising_run(void *arg)
 		kept = promising_forget_kept(c);
 	pthread_cond_broadcast(&p->changed);
 	pthread_mutex_unlock(&p->lock);
+	end_sifting(c);
 	if (c->ended && c->record.remote)
 		promising_end_remote(c);
 	if (c->ended && c->has_stash)

@@ -20,11 +20,17 @@
 
 struct done_name {
 	char name[NAME_SIZE];
-	char lost[TREE_TARGET_LEN_MAX + 1]; /* its path and why it is lost, with "//" between */
 	struct tree_entry entry;
 };
 
-static void describe(const struct promise *one, uint64_t seq, struct done_name *ret)
+/* The path of a lost one, and why it is lost, with "//" between. */
+struct lost_text {
+	char text[TREE_TARGET_LEN_MAX + 1];
+};
+
+/* `lost` is for one that is. */
+static void describe(const struct promise *one, uint64_t seq, struct done_name *ret,
+		     struct lost_text *lost)
 {
 	char hex[OBJECT_HEX_SIZE];
 
@@ -37,11 +43,11 @@ static void describe(const struct promise *one, uint64_t seq, struct done_name *
 	};
 	if (one->why) {
 		ret->entry.mode = S_IFLNK | 0777;
-		if (snprintf(ret->lost, sizeof(ret->lost), "%s//%s", one->path ? one->path : "",
-			     one->why) >= (int)sizeof(ret->lost))
-			snprintf(ret->lost, sizeof(ret->lost), "//%s", one->why);
-		ret->entry.target = ret->lost;
-		ret->entry.target_len = strlen(ret->lost);
+		if (snprintf(lost->text, sizeof(lost->text), "%s//%s", one->path ? one->path : "",
+			     one->why) >= (int)sizeof(lost->text))
+			snprintf(lost->text, sizeof(lost->text), "//%s", one->why);
+		ret->entry.target = lost->text;
+		ret->entry.target_len = strlen(lost->text);
 		ret->entry.size = ret->entry.target_len;
 	} else {
 		tree_entry_set_content(&ret->entry, &one->content);
@@ -71,12 +77,13 @@ static int put_some(struct batch *b, struct promise *const *list, size_t n, stru
 {
 	CLEANUP(tree_builder_free_p) struct tree_builder *t = NULL;
 	struct tree_summary below;
+	struct lost_text lost;
 	struct object_id tree;
 	struct done_name one;
 	int r = tree_builder_new(b, &t, err);
 
 	for (size_t i = 0; r >= 0 && i < n; i++) {
-		describe(list[i], i, &one);
+		describe(list[i], i, &one, &lost);
 		r = tree_builder_add(t, &one.entry, err);
 	}
 	r = r < 0 ? r : tree_builder_finish(t, &tree, &below, err);
@@ -132,20 +139,32 @@ int promising_put_lost(struct promising *p, struct batch *b, struct object_id *r
 	return put_some(b, lost, n, ret, err);
 }
 
+static size_t count_lost(struct promise *const *list, size_t n)
+{
+	size_t lost = 0;
+
+	for (size_t i = 0; i < n; i++)
+		lost += list[i]->why != NULL;
+	return lost;
+}
+
 static int add_names(struct promising *p, struct batch *b, struct promise *const *list, size_t n,
 		     struct object_id *ret, struct err *err)
 {
+	AUTO_FREE struct lost_text *lost = calloc(count_lost(list, n) + 1, sizeof(*lost));
 	AUTO_FREE struct done_name *names = calloc(n, sizeof(*names));
 	AUTO_FREE struct tree_change *changes = calloc(n, sizeof(*changes));
 	struct tree_summary below;
 	struct object_id tree;
+	size_t n_lost = 0;
 	struct root root;
 	int r;
 
-	if (!names || !changes)
+	if (!lost || !names || !changes)
 		return err_nomem(err);
 	for (size_t i = 0; i < n; i++) {
-		describe(list[i], p->saved + i, &names[i]);
+		describe(list[i], p->saved + i, &names[i], &lost[n_lost]);
+		n_lost += list[i]->why != NULL;
 		changes[i] = (struct tree_change){
 			.name = names[i].name,
 			.name_len = names[i].entry.name_len,

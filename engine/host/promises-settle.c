@@ -19,9 +19,11 @@
 #include "engine/host/promising-i.h"
 #include "engine/host/signing-i.h"
 
-#define CLONES_MS 500 /* while others make clones, before newcomers wait */
-#define WAIT_MS   50
-#define END_MS    1000 /* that a comparison waits for an end */
+#define CLONES_MS  500    /* while others make clones, before newcomers wait, */
+#define HOLD_UP_MS 10000  /* and no longer than so, */
+#define AGAIN_MS   120000 /* and again after that, if there was no gap */
+#define WAIT_MS    50
+#define END_MS     1000 /* that a comparison waits for an end */
 
 /* A clone of one of the snapshots. */
 struct settled_clone {
@@ -303,22 +305,45 @@ static void leave_signatures(const struct settling *s)
 
 /* --- settling, and clones that are made meanwhile ------------------------------------------ */
 
-void promises_stay(struct promises *p)
+/* lock held; does a capture of this project end? */
+static bool is_settling(const struct promises *p, const struct catalog_id *project)
+{
+	for (const struct promising *c = p->first; c; c = c->after)
+		if (c->settling && catalog_id_same(&c->record.project, project))
+			return true;
+	return false;
+}
+
+/* lock held; does anybody make clones of its project?  Makers of others may hang on file systems of their own. */
+static bool is_stayed(const struct promising *c)
+{
+	for (const struct promises_stay *s = c->all->stays; s; s = s->next)
+		if (catalog_id_same(&s->project, &c->record.project))
+			return true;
+	return false;
+}
+
+void promises_stay(struct promises *p, struct promises_stay *s)
 {
 	pthread_mutex_lock(&p->lock);
-	while (p->settling)
+	while (is_settling(p, &s->project))
 		pthread_cond_wait(&p->changed, &p->lock);
-	p->staying++;
+	s->next = p->stays;
+	p->stays = s;
 	pthread_mutex_unlock(&p->lock);
 	promises_linger("SNAPCOW_STAY_PAUSE");
 }
 
-void promises_go(struct promises *p)
+void promises_go(struct promises *p, struct promises_stay *s)
 {
-	pthread_mutex_lock(&p->lock);
-	p->staying--;
+	struct promises_stay **at = &p->stays;
+	LOCKED(&p->lock);
+
+	while (*at && *at != s)
+		at = &(*at)->next;
+	if (*at)
+		*at = s->next;
 	pthread_cond_broadcast(&p->changed);
-	pthread_mutex_unlock(&p->lock);
 }
 
 /* lock held; a capture that others borrow from may take long to end */
@@ -354,42 +379,48 @@ uint64_t promises_left(struct promises *p)
 }
 
 /* lock held */
-static void end_settling(struct promises *p)
+static void end_settling(struct promising *c)
 {
-	p->settling = false;
-	pthread_cond_broadcast(&p->changed);
+	c->settling = false;
+	pthread_cond_broadcast(&c->all->changed);
 }
 
-/* lock held; with patience it may not while anybody makes clones */
+/* lock held; with patience it may not while anybody makes clones of its project */
 static bool may_settle(const struct promising *c, bool patience)
 {
-	const struct promises *p = c->all;
-
-	return c->lent == 0 && !p->settling && (p->staying == 0 || !patience);
+	return c->lent == 0 && !is_settling(c->all, &c->record.project) &&
+	       (!patience || !is_stayed(c));
 }
 
 /*
- * Wait until nobody makes clones, and have them wait.  It lends nothing any more, so no walk begins that it would have
- * to wait for; those who make clones may follow each other without end, so after a while newcomers wait.
+ * Wait until nobody makes clones of its project, and have them wait.  It lends nothing any more, so no walk begins that
+ * it would have to wait for; those who make clones may follow each other without end, so after a while newcomers wait.
+ * Not for long: one who is at it may be stuck, on a file system that hangs for instance.  Then it is as if the end had
+ * not begun, and it is tried again, seldom.
  * -ECANCELED: cowfsd ends, and somebody may read much before a clone is made.
  */
 static int begin_settling(struct promising *c, struct err *err)
 {
-	const uint64_t until = engine_clock_ms() + CLONES_MS;
 	struct promises *p = c->all;
+	uint64_t until;
 	LOCKED(&p->lock);
 
-	while (!p->ending && !may_settle(c, engine_clock_ms() < until))
-		promises_wait_ms(p, WAIT_MS);
-	if (p->ending)
-		return err_set(err, -ECANCELED, "cowfsd ends");
-	p->settling = true;
-	while (!p->ending && p->staying > 0)
-		pthread_cond_wait(&p->changed, &p->lock);
-	if (!p->ending)
-		return 0;
-	end_settling(p);
-	return err_set(err, -ECANCELED, "cowfsd ends");
+	for (uint64_t patience = CLONES_MS;; patience = AGAIN_MS) {
+		until = engine_clock_ms() + patience;
+		while (!p->ending && !may_settle(c, engine_clock_ms() < until))
+			promises_wait_ms(p, WAIT_MS);
+		if (p->ending)
+			return err_set(err, -ECANCELED, "cowfsd ends");
+		c->settling = true;
+		c->closing = true;
+		until = engine_clock_ms() + HOLD_UP_MS;
+		while (!p->ending && is_stayed(c) && engine_clock_ms() < until)
+			promises_wait_ms(p, WAIT_MS);
+		c->closing = !is_stayed(c);
+		if (c->closing && !p->ending)
+			return 0;
+		end_settling(c); /* and it lends again */
+	}
 }
 
 /* No clone is being made.  0 if one was all the same. */
@@ -418,7 +449,7 @@ static int settle_all(struct settling *s, struct err *err)
 			return r;
 		r = end(s, err);
 		pthread_mutex_lock(&p->lock);
-		end_settling(p);
+		end_settling(s->p);
 		pthread_mutex_unlock(&p->lock);
 	}
 	return r;

@@ -59,7 +59,7 @@ static int copy_one(struct promising *c, struct promise *one, int held)
 	uint64_t copying;
 	int r;
 
-	p->foreground++;
+	c->foreground++;
 	c->in_use++;
 	c->in_hand++;
 	copying = p->copying += one->size;
@@ -67,7 +67,7 @@ static int copy_one(struct promising *c, struct promise *one, int held)
 	r = is_within_limit(p->host, copying) ? stash_put(&key, held, one->size) : -ENOSPC;
 	pthread_mutex_lock(&p->lock);
 	p->copying -= one->size;
-	p->foreground--;
+	c->foreground--;
 	c->in_use--;
 	c->in_hand--;
 	pthread_cond_broadcast(&p->changed);

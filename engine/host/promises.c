@@ -103,7 +103,7 @@ static void index_lost(struct promising *c)
 	struct err err = { 0 };
 
 	if (promising_index(c, &err) < 0)
-		log_warn("what a lazy capture of '%s' lost is not known: %s, continuing",
+		log_warn("cannot list the files that a lazy capture of '%s' lost: %s, continuing",
 			 c->dir ? c->dir : "?", err.msg);
 	c->indexed = true;
 }
@@ -569,7 +569,7 @@ int promises_lost(struct promises *p, const struct catalog_id *snapshot, struct 
 
 	pthread_mutex_lock(&p->lock);
 	for (const struct promising *c = p->first; c && r >= 0 && ret->n == 0; c = c->after)
-		if (c->lost > 0 && promising_is_of(c, snapshot))
+		if (c->indexed && c->lost > 0 && promising_is_of(c, snapshot))
 			r = add_lost(c, ret, err);
 	pthread_mutex_unlock(&p->lock);
 	if (r >= 0 && ret->n > 0)

@@ -7,6 +7,7 @@
 #include <stdatomic.h>
 
 #include "base/map.h"
+#include "base/spread.h"
 #include "base/sys.h"
 #include "cowfs/store/cache.h"
 #include "engine/host/promises-i.h"
@@ -32,6 +33,7 @@ struct promise {
 	bool unread;   /* somebody needed it, and it could not be fetched */
 	bool wrong;    /* all of it was here, and what it stands for was no file */
 	bool stashed;  /* a copy of it was made (stash-i.h); guarded by all->lock */
+	uint32_t nth;  /* in the order in which they were found: directory by directory */
 	uint32_t file; /* if a remote has it: one more than its place in promising.files */
 	enum promise_state state;
 	struct content content; /* if it is kept; set while it is busy */
@@ -46,11 +48,12 @@ struct promising {
 	atomic_int top;        /* the project's directory, or -1 */
 	atomic_bool absent;    /* the project is not there, and may come back */
 	struct map by_id;      /* struct promise, owned; complete once it is indexed */
-	struct promise **list; /* owned; what nobody holds first, then smallest first */
+	struct promise **list; /* owned; what nobody holds first, then small ones */
 	size_t n;
 	bool sorted;        /* `list` is; of its thread alone */
 	bool recovered;     /* a cowfsd before this one began it */
-	bool sifted;        /* its heirs are; of its thread alone */
+	bool sifted;        /* its heirs are; of its thread, and of the sifter */
+	bool sifting;       /* there is a sifter; of its thread alone */
 	size_t group_max;   /* files in one commit */
 	unsigned n_readers; /* threads that read at the same time */
 	struct signatures
@@ -92,16 +95,20 @@ struct promising {
 	bool closing; /* all is read, and it is about to end: it lends nothing any more */
 	bool held;    /* all its promises were, when it began */
 	bool ended;
+	bool settling;         /* it ends: makers of clones of its project wait */
 	bool halted;           /* whoever has read some of it waits before that is stored */
 	bool unneeded;         /* its record is gone: nothing more is read or stored, and it ends */
 	unsigned saving_now;   /* commits under way */
 	unsigned in_use;       /* callers that keep a promise of it for themselves, or supply it */
 	unsigned in_hand;      /* of those, callers that have one of its promises in hand */
+	unsigned foreground;   /* callers that read or copy a file of it for themselves */
+	bool hasty;            /* somebody waits for a busy file: its threads save early */
 	atomic_bool has_stash; /* something was ever copied; read without the lock */
 	atomic_bool has_early; /* some of that may be small (promises-stash.c); the same */
 	struct err stuck;      /* why it cannot go on; its code 0: it can */
 	pthread_t thread;
 	bool started;
+	struct spread sifter; /* looks through its heirs, beside its thread */
 	struct promising *after;
 };
 
@@ -112,18 +119,15 @@ struct promises {
 	struct promising *first;
 	struct promises_walk *walks; /* captures that may promise something */
 	unsigned inside;             /* callers that rely on there being none */
-	unsigned foreground;         /* callers that keep a promise of their own */
 	uint64_t copying;            /* bytes of files that are being copied (promises-stash.c) */
-	unsigned wanted;             /* callers that wait for what the thread has busy */
 	unsigned awaited;            /* callers that wait for captures to end */
-	unsigned staying;            /* callers that make clones */
+	struct promises_stay *stays; /* callers that make clones */
 	/* Owned; while a capture is under way or begins, or NULL.  Set with the lock, read without. */
 	struct holding *_Atomic holding;
 	atomic_uint borrowed;   /* callers that may use it, without the lock */
 	atomic_uint taken_away; /* callers that wait until there are none */
 	atomic_bool full;       /* a writer has waited in vain for room in the store */
 	bool early;             /* there may be early copies (promises-stash.c) */
-	bool settling;          /* a capture ends, so they wait */
 	bool ending;
 };
 

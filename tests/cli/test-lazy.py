@@ -7,6 +7,7 @@ import json
 import mmap
 import os
 import shutil
+import socket
 import sqlite3
 import subprocess
 import threading
@@ -390,6 +391,71 @@ def a_walk_holds_up_only_who_works_on_its_project(w):
     w.ok("check")
 
 
+@contextlib.contextmanager
+def hung(directory):
+    """A file system in FUSE whose server does nothing is there: whoever looks into it waits."""
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        subprocess.run(["fusermount3", "--", directory], check=True, pass_fds=[theirs.fileno()],
+                       env={**os.environ, "_FUSE_COMMFD": str(theirs.fileno())})
+        server, = socket.recv_fds(ours, 1, 1)[1]
+    try:
+        yield
+    finally:
+        os.close(server)  # whoever waits gets an error
+        subprocess.run(["fusermount3", "-u", "-z", "--", directory], check=True)
+
+
+@test
+def a_clone_that_hangs_on_its_project_keeps_no_capture_of_another_from_ending(w):
+    needs_fuse(True)
+    lazy = Lazy(w)
+    other = w.top / "other"
+    other.mkdir()
+    (other / "a").write_text("1\n")
+    state = w.ok("-q", "snapshot", cwd=other).out.decode().strip()
+    path = lazy.clone()
+    with hung(other):
+        asked = subprocess.Popen([SNAP, "-q", "clone", "-n", "stuck", "--from", state], cwd=w.project,
+                                 env=w.env, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        time.sleep(1)
+        lazy.release()
+        wait_for(lambda: lazy.status()["complete"], 60)
+        assert asked.poll() is None
+    out, err = asked.communicate(timeout=60)
+    assert asked.returncode == 0, err
+    assert (Path(out.decode().strip()) / "a").read_text() == "1\n"
+    lazy.same(path)
+
+
+@test
+def a_read_that_hangs_keeps_no_capture_of_another_project_from_ending(w):
+    fifo = w.top / "read"
+    w.env["SNAPCOW_KEEP_PAUSE"] = str(fifo)
+    lazy = Lazy(w)
+    other = w.top / "other"
+    shutil.copytree(lazy.copy, other)
+    time.sleep(0.05)
+    stuck = Path(w.ok("-q", "clone", "--lazy", "-n", "stuck", cwd=other).out.decode().strip())
+    beside = Path(w.ok("-q", "clone", "-n", "beside", "--from", "stuck").out.decode().strip())
+    path = lazy.clone()
+    os.mkfifo(fifo)
+    readers = [subprocess.Popen(["cat", stuck / "big"], stdout=subprocess.PIPE)]
+    gate = os.open(fifo, os.O_WRONLY)  # opens when it is about to be read
+    try:
+        fifo.unlink()
+        readers.append(subprocess.Popen(["cat", beside / "big"], stdout=subprocess.PIPE))
+        time.sleep(0.5)  # it waits for the first
+        lazy.release()
+        wait_for(lambda: lazy.status()["complete"], 60)
+        assert [one.poll() for one in readers] == [None, None]
+    finally:
+        os.close(gate)
+    for one in readers:
+        assert one.communicate(timeout=60)[0] == (lazy.copy / "big").read_bytes()
+    lazy.same(path)
+
+
 @test
 def what_an_act_concerns_is_found_again_when_it_has_waited(w):
     """The name that it was given is another project's by then, which is captured still."""
@@ -482,6 +548,24 @@ def what_was_captured_before_a_death_needs_no_project_after_it(w):
 
 
 @test
+def after_a_death_files_are_read_while_heirs_are_still_looked_for(w):
+    lazy = Lazy(w)
+    w.env["SNAPCOW_LAZY_HOLD"] = "no"
+    path = lazy.clone()
+    w.kill_daemon()
+    Walk.prepare(w, "SNAPCOW_HEIRS_PAUSE")
+    lazy.release()
+    w.ok("mount", "try")
+    with open(w.top / "walk", "wb"):  # opens when they are looked for
+        wait_for(lambda: lazy.status()["captured"] == 99)  # all is read
+        for i in range(FILES):
+            (lazy.project / "d" / f"f{i}").write_text("changed")
+        assert not lazy.status()["complete"]
+    assert lazy.finish()["lost"] == 0
+    lazy.same(path)
+
+
+@test
 def what_a_writer_or_a_reader_waited_for_outlives_the_daemon(w):
     """A writer goes on when its file is read; a daemon that dies in that moment has it all the same."""
     lazy = Lazy(w)
@@ -570,6 +654,26 @@ def a_project_whose_disk_is_not_mounted_is_waited_for(w):
     assert lazy.status()["lost"] == 0
     lazy.same(path)
     w.ok("check")
+
+
+@test
+@mounted
+def a_capture_that_cannot_go_on_says_so_while_heirs_are_still_looked_for(w):
+    lazy = Lazy(w)
+    path = lazy.clone()
+    w.kill_daemon()
+    subprocess.run(["umount", w.project], check=True)
+    Walk.prepare(w, "SNAPCOW_HEIRS_PAUSE")
+    lazy.release()
+    w.ok("mount", "try", cwd=w.top)
+    with open(w.top / "walk", "wb"):  # opens when they are looked for
+        w.snap("snapshot", "try", cwd=w.top, timeout=60).fails(1, "is not captured yet",
+                                                               "the project is not there")
+        subprocess.run(["mount", "--bind", w.top / "disk" / "p", w.project], check=True)
+        wait_for(lambda: lazy.status()["captured"] == 99)  # it is tried again
+        assert not lazy.status()["complete"]
+    assert lazy.finish()["lost"] == 0
+    lazy.same(path)
 
 
 @test
@@ -761,6 +865,28 @@ def what_is_held_is_read_before_it_changes_and_after_its_name_has_gone(w):
     got = lazy.finish()
     assert got["lost"] == 0, got
     lazy.same(path)
+
+
+@test
+def small_files_are_read_directory_by_directory_and_large_ones_last(w):
+    (w.project / "e").mkdir()
+    for i in range(FILES):
+        (w.project / "e" / f"f{i}").write_text(f"file {i}\n" * (i + 1))
+    lazy = Lazy(w)
+    lazy.clone()
+    # One of the files has another name above them.
+    dirs = [{os.stat(w.project / name / f"f{i}").st_ino for i in range(FILES) if i != 1} for name in "de"]
+
+    def leased():
+        lines = Path("/proc/locks").read_text().splitlines()
+        return {int(line.split()[5].split(":")[2]) for line in lines if " LEASE " in line and "->" not in line}
+
+    lazy.hold(20)
+    wait_for(lambda: sum(len(one - leased()) for one in dirs) > 10)
+    left = leased()
+    assert sorted(bool(one - left) for one in dirs) == [False, True], [len(one - left) for one in dirs]
+    assert os.stat(w.project / "big").st_ino in left
+    assert lazy.finish()["lost"] == 0
 
 
 @test
