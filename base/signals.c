@@ -45,15 +45,16 @@ int signals_begin(struct signals *s, int also, struct err *err)
 	return 0;
 }
 
-bool signals_end(struct signals *s)
+int signals_end(struct signals *s)
 {
 	struct pollfd p = { .fd = s->pipe[0], .events = POLLIN };
-	bool came;
+	char sig = 0;
 
 	for (size_t i = 0; s->pipe[0] >= 0 && caught(s, i) != 0; i++)
 		sigaction(caught(s, i), &s->was[i], NULL);
-	came = s->pipe[0] >= 0 && poll(&p, 1, 0) > 0;
+	if (s->pipe[0] >= 0 && poll(&p, 1, 0) > 0 && read(s->pipe[0], &sig, 1) != 1)
+		sig = 0;
 	for (int i = 0; i < 2; i++)
 		cleanup_close(&s->pipe[i]);
-	return came;
+	return sig;
 }

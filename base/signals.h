@@ -7,7 +7,6 @@
 #pragma once
 
 #include <signal.h>
-#include <stdbool.h>
 
 #include "base/attr.h"
 #include "base/err.h"
@@ -26,5 +25,5 @@ struct signals {
 /* `also` 0: none beside the three. */
 NODISCARD int signals_begin(struct signals *s, int also, struct err *err);
 
-/* From here on a signal ends the process.  Did one come before? */
-bool signals_end(struct signals *s);
+/* From here on a signal ends the process.  Gives the first that came before and was not read; 0: none. */
+int signals_end(struct signals *s);

@@ -12,8 +12,9 @@ static int interrupted[2] = { -1, -1 };
 static void on_interrupt(int sig)
 {
 	const int code = errno;
+	const char byte = (char)sig;
 
-	if (write(interrupted[1], "", 1) < 0)
+	if (write(interrupted[1], &byte, 1) < 0)
 		errno = code; /* then it is full, and heard already */
 	errno = code;
 }
@@ -25,7 +26,8 @@ int interrupt_catch(const int *signals, size_t n, struct err *err)
 
 	if (r < 0)
 		return err_set(err, r, "making a pipe");
-	fcntl(interrupted[1], F_SETFL, O_NONBLOCK);
+	for (int i = 0; i < 2; i++)
+		fcntl(interrupted[i], F_SETFL, O_NONBLOCK);
 	for (size_t i = 0; i < n; i++) {
 		struct sigaction was;
 

@@ -7,5 +7,5 @@
 
 #include "base/err.h"
 
-/* From now on these are bytes in a pipe.  Gives the end to be read, which stays open. */
+/* From now on these are bytes in a pipe, their numbers.  Gives the end to be read, which stays open. */
 NODISCARD int interrupt_catch(const int *signals, size_t n, struct err *err);

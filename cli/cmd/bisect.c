@@ -265,7 +265,8 @@ static int bisect_run(struct invocation *inv, struct err *err)
 {
 	CLEANUP(engine_bisect_done) struct engine_bisect b = { 0 };
 	const struct bisect_args *args = inv->args;
-	int r;
+	char sig;
+	int r, fd;
 
 	if (inv->n_before != 2 || inv->n_words == inv->n_before) {
 		cmd_hint(inv, "help bisect");
@@ -277,12 +278,12 @@ static int bisect_run(struct invocation *inv, struct err *err)
 		return err_set(err, -EINVAL, "option '--jobs' takes 1 to %d",
 			       ENGINE_BISECT_JOBS_MAX);
 	/* The runs are nobody's children: whatever ends us must end them first. */
-	r = interrupt_catch((const int[]){ SIGINT, SIGTERM, SIGHUP }, 3, err);
-	if (r < 0)
-		return r;
-	r = search(inv, r, &b, err);
+	fd = interrupt_catch((const int[]){ SIGINT, SIGTERM, SIGHUP, SIGPIPE }, 4, err);
+	if (fd < 0)
+		return fd;
+	r = search(inv, fd, &b, err);
 	if (r == -EINTR)
-		return 128 + SIGINT;
+		return read(fd, &sig, 1) == 1 ? 128 + sig : 128 + SIGINT;
 	if (r == -ENOENT || r == -EINVAL)
 		cmd_hint(inv, "log");
 	if (r < 0)

@@ -19,6 +19,7 @@
 struct outcome {
 	struct engine_experiment x;
 	struct engine_promotion promotion;
+	int signal; /* that ended it; 0: none is known */
 };
 
 static void outcome_done(struct outcome *o)
@@ -163,7 +164,7 @@ static void on_check(const char *command, const struct engine_run *run, void *ct
 }
 
 static struct engine_experiment_options options_of(struct invocation *inv,
-						   struct experiments_view *v)
+						   struct experiments_view *v, struct outcome *o)
 {
 	const struct experiment_args *args = inv->args;
 
@@ -174,6 +175,7 @@ static struct engine_experiment_options options_of(struct invocation *inv,
 		.checking = on_check,
 		.ctx = v,
 		.watch = progress_watch(inv->progress),
+		.ret_signal = &o->signal,
 	};
 }
 
@@ -219,7 +221,7 @@ static int finish(struct invocation *inv, const char *act, struct experiments_vi
 	experiments_view_done(v);
 	if (r == -EINTR && o->x.name) {
 		hint_resume(inv, o->x.name);
-		return fail_interrupted(inv, 0, err);
+		return fail_interrupted(inv, o->signal, err);
 	}
 	if (r == -EEXIST)
 		cmd_hint(inv, "experiment list --all");
@@ -243,7 +245,7 @@ static int start(struct invocation *inv, const char *file, struct err *err)
 	if (r < 0)
 		return r;
 	experiments_view_begin(&view, inv, args->steps);
-	options = options_of(inv, &view);
+	options = options_of(inv, &view, &o);
 	r = engine_experiment(inv->engine, &o.x, &options, &o.promotion, err);
 	return finish(inv, "run", &view, r, &o, err);
 }
@@ -257,7 +259,7 @@ static int resume(struct invocation *inv, struct err *err)
 	int r;
 
 	experiments_view_begin(&view, inv, args->steps);
-	options = options_of(inv, &view);
+	options = options_of(inv, &view, &o);
 	r = engine_experiment_resume(inv->engine, inv->words[1], &options, &o.x, &o.promotion, err);
 	return finish(inv, "resume", &view, r, &o, err);
 }
@@ -270,7 +272,7 @@ static int promote(struct invocation *inv, struct err *err)
 	int r;
 
 	experiments_view_begin(&view, inv, false);
-	options = options_of(inv, &view);
+	options = options_of(inv, &view, &o);
 	options.tell = NULL;
 	options.detach = false;
 	options.plan = ((const struct experiment_args *)inv->args)->plan;
@@ -359,7 +361,7 @@ static int wait_for(struct invocation *inv, struct err *err)
 	int r;
 
 	experiments_view_begin(&view, inv, args->steps);
-	options = options_of(inv, &view);
+	options = options_of(inv, &view, &o);
 	r = engine_experiment_wait(inv->engine, inv->words[1], args->timeout, &options, &o.x, err);
 	experiments_view_done(&view);
 	if (r < 0)

@@ -156,8 +156,9 @@ char *engine_clone_here(struct engine *e);
 /* Is there one of that name in the store? */
 bool engine_has_clone(struct engine *e, const char *name);
 
-/* The same, and it was made for this owner. */
-bool engine_owns_clone(struct engine *e, const char *name, uint64_t owner);
+/* 1 if there is, and it was made for this owner; 0 if not. */
+NODISCARD int engine_owns_clone(struct engine *e, const char *name, uint64_t owner,
+				struct err *err);
 
 /* --- looking ---------------------------------------------------------------------------- */
 

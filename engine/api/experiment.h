@@ -258,6 +258,7 @@ struct engine_experiment_options {
 	bool detach;
 	/* Of a promotion: only if it would change this, as an earlier answer has it; NULL: any. */
 	const char *plan;
+	int *ret_signal; /* that ended it, with -EINTR; NULL: who cares */
 };
 
 /*

@@ -45,6 +45,7 @@ struct engine_run;
 struct engine_performing;
 
 struct engine_run_options {
+	const char *id;    /* that the run gets, noted before it begins; NULL: any new one */
 	const char *clone; /* NULL: one that is made for it, and removed after it, */
 	const char *from;  /* of this snapshot; NULL: of the project now */
 	const char *like;  /* files that are hidden in this clone are hidden, too; NULL: none */

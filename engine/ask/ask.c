@@ -148,6 +148,7 @@ static int open_control(struct engine *e, struct control *c, struct err *err)
 	int r;
 
 	control_done(c);
+	c->stop_fd = e->stop_fd;
 	r = open_run_dir(e, &run_fd, err);
 	if (r == -ENOENT)
 		return -ESRCH;

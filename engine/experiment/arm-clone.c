@@ -14,19 +14,33 @@
 #include "engine/api/service.h"
 #include "engine/experiment/experiment-i.h"
 
+bool arm_is_death(int r)
+{
+	return r == -ECONNRESET || r == -EIO || r == -EPIPE;
+}
+
 /* Is it gone now, or was it not ours? */
 static bool remove_clone(struct work *w, const char *name)
 {
+	struct err *stuck = &work_whole(w)->stuck;
 	struct engine_removed removed;
 	struct err err = { 0 };
-	int r;
+	int r = engine_owns_clone(w->engine, name, w->x->owner, &err);
+	const bool ours = r > 0;
 
-	if (!engine_owns_clone(w->engine, name, w->x->owner))
+	if (r == 0)
 		return true;
-	r = engine_remove(w->engine, name, true, &removed, &err);
-	if (r < 0 && r != -ENOENT)
-		log_warn("removing clone '%s': %s, continuing", name, err.msg);
-	return r >= 0 || r == -ENOENT;
+	if (ours)
+		r = engine_remove(w->engine, name, true, &removed, &err);
+	/* Nobody comes back for it: the next cowfsd has to. */
+	if (ours && arm_is_death(r))
+		r = engine_remove(w->engine, name, true, &removed, &err);
+	if (r >= 0 || r == -ENOENT)
+		return true;
+	log_warn("removing clone '%s': %s, continuing", name, err.msg);
+	if (stuck->code == 0)
+		err_set(stuck, r, "clone '%s' could not be removed: %s", name, err.msg);
+	return false;
 }
 
 /* Arms that will ask for a clone of the state of the experiment; the one at hand is under way. */
@@ -38,6 +52,18 @@ static uint64_t count_waiting(const struct work *w)
 		n += w->x->arms[i].state == ENGINE_ARM_WAITING && !w->x->arms[i].from &&
 		     !w->x->arms[i].after;
 	return n;
+}
+
+/* The first one may take as long as the project is large, and a signal ends that, too. */
+static int ask_for_clone(struct work *w, const struct engine_clone_options *options,
+			 struct engine_clones *made, struct err *err)
+{
+	int r;
+
+	w->engine->stop_fd = w->stop_fd;
+	r = engine_clone(w->engine, options, made, err);
+	w->engine->stop_fd = 0;
+	return r;
 }
 
 /* `alone`: of a state that nobody else starts from. */
@@ -59,11 +85,13 @@ static int make_clone(struct work *w, const char *name, const char *from, bool a
 	int r;
 
 	snprintf(via, sizeof(via), "experiment:%s", w->x->name);
-	r = engine_clone(w->engine, &options, &made, err);
+	r = ask_for_clone(w, &options, &made, err);
 	/* One that cowfsd finished making after its asker had died. */
-	if (r == -EEXIST && engine_owns_clone(w->engine, name, w->x->owner) &&
-	    remove_clone(w, name))
-		r = engine_clone(w->engine, &options, &made, err);
+	if (r == -EEXIST && engine_owns_clone(w->engine, name, w->x->owner, NULL) != 0) {
+		if (!remove_clone(w, name))
+			return err_set(err, -EBUSY, "clone '%s' could not be removed", name);
+		r = ask_for_clone(w, &options, &made, err);
+	}
 	if (r < 0)
 		return r;
 	if (ret_base)

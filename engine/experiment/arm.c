@@ -6,7 +6,6 @@
  * experiment finds the run by these two, whether or not its maker lived to learn the run's id.
  */
 #include <errno.h>
-#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -18,16 +17,6 @@
 #define ATTEMPTS_MAX 3
 
 /* --- runs ---------------------------------------------------------------------------------- */
-
-/* In the process that holds the run: our signals mean nothing there. */
-static void forget_signals(void *ctx)
-{
-	const struct sigaction plain = { .sa_handler = SIG_DFL };
-
-	sigaction(SIGINT, &plain, NULL);
-	sigaction(SIGTERM, &plain, NULL);
-	sigaction(SIGHUP, &plain, NULL);
-}
 
 static int join_env(const struct work *w, const struct engine_arm *arm, const char ***ret,
 		    size_t *ret_n, struct err *err)
@@ -60,6 +49,7 @@ int arm_start_run(struct work *w, struct engine_arm *arm, const char *clone, con
 	CLEANUP(engine_run_done) struct engine_run run = { 0 };
 	AUTO_FREE const char **env = NULL;
 	struct engine_run_options options = {
+		.id = *arm->now != '\0' ? arm->now : NULL,
 		.clone = clone,
 		.from = from,
 		.argv = argv,
@@ -75,7 +65,6 @@ int arm_start_run(struct work *w, struct engine_arm *arm, const char *clone, con
 		.in_fd = -1,
 		.out_fd = -1,
 		.err_fd = -1,
-		.begins = forget_signals,
 	};
 	int r = join_env(w, arm, &env, &options.env.n, err);
 
@@ -127,16 +116,12 @@ int arm_try_again(struct work *w, struct engine_arm *arm, const char *why, struc
 	return work_save(w, arm, err);
 }
 
-bool arm_is_death(int r)
-{
-	return r == -ECONNRESET || r == -EIO || r == -EPIPE;
-}
-
 static int begin(struct work *w, struct engine_arm *arm, struct err *err)
 {
 	char base[ENGINE_ID_SIZE];
 	int r;
 
+	arm->now[0] = '\0';
 	arm->begun = engine_now();
 	r = after_start(w, arm, err);
 	if (r >= 0)
@@ -435,6 +420,15 @@ void arm_interrupt(struct work *w, struct engine_arm *arm)
 	inner_interrupt(w, arm);
 }
 
+/* Others may have run something of theirs in the clone since, to look at it. */
+static bool is_command_of(const struct engine_arm *arm, const struct engine_run *run)
+{
+	const struct strlist *argv = &run->argv; /* a profile may have put words before it */
+
+	return arm->command && argv->n >= 3 &&
+	       (run->asked.scrubbed || strcmp(argv->list[argv->n - 1], arm->command) == 0);
+}
+
 /* The run of the command, if one was started, whether or not it has ended; "": none. */
 static int find_run(struct work *w, const struct engine_arm *arm, char ret[ENGINE_RUN_ID_SIZE],
 		    struct err *err)
@@ -449,8 +443,9 @@ static int find_run(struct work *w, const struct engine_arm *arm, char ret[ENGIN
 	for (size_t i = 0; i < runs.n; i++) {
 		const struct engine_run *run = &runs.list[i];
 
-		if (run->started >= arm->begun && run->state != ENGINE_RUN_LOST &&
-		    run->state != ENGINE_RUN_CANCELLED && run->state != ENGINE_RUN_REFUSED)
+		if (run->started >= arm->begun && is_command_of(arm, run) &&
+		    run->state != ENGINE_RUN_LOST && run->state != ENGINE_RUN_CANCELLED &&
+		    run->state != ENGINE_RUN_REFUSED)
 			memcpy(ret, run->id, ENGINE_RUN_ID_SIZE);
 	}
 	return 0;

@@ -148,6 +148,7 @@ static int promote(struct work *w, struct engine_arm *arm, struct err *err)
 		.watch = w->options->watch,
 		.checking = w->options->checking,
 		.checking_ctx = w->options->ctx,
+		.ret_signal = w->options->ret_signal,
 	};
 	struct engine_promotion *p = w->promotion;
 	char receipt[ENGINE_ID_SIZE];

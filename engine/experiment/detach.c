@@ -121,7 +121,7 @@ int work_detach(struct work *w, work_fn rest, struct err *err)
 	word.msg[sizeof(word.msg) - 1] = '\0';
 	if (word.code < 0)
 		return err_set(err, word.code, "%s", word.msg);
-	if (fdio_write(ours, "", 1) < 0)
+	if (sys_send_with(ours, "", 1, 0, -1) < 0)
 		return err_set(err, -EIO, "the process that works on it has died");
 	return 0;
 }

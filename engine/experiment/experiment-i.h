@@ -79,6 +79,7 @@ struct work {
 	int stop_fd;      /* can be read when a signal asked for the end */
 	uint64_t started; /* engine_clock_ms() */
 	bool is_new;      /* and no arm of it has begun yet */
+	struct err stuck; /* why a clone of it could not be removed, the first one; code 0: none */
 	/* Once, when the first arm runs; NULL: nobody waits for that.  < 0 ends the work. */
 	int (*began)(struct work *w, struct err *err);
 };
@@ -200,16 +201,16 @@ NODISCARD int arm_check_again(struct work *w, struct engine_arm *arm, struct err
 /* May what a run left, or said, be owed to a death of ours? */
 bool arm_is_doubtful(struct work *w, const struct engine_arm *arm, const struct engine_run *run);
 
-/* Does that mean that cowfsd died? */
-bool arm_is_death(int r);
-
 /* It is over, by our decision. */
 NODISCARD int arm_stop(struct work *w, struct engine_arm *arm, const char *why, struct err *err);
 
 /* Cancel what runs of it, so that it can begin again. */
 void arm_interrupt(struct work *w, struct engine_arm *arm);
 
-/* Start a command on a clone (NULL: a new one of `from`) with the limits of the experiment. */
+/*
+ * Start a command on a clone (NULL: a new one of `from`) with the limits of the experiment.  Its run gets the id in
+ * `arm->now`, if there is one, and else puts its own there.
+ */
 NODISCARD int arm_start_run(struct work *w, struct engine_arm *arm, const char *clone,
 			    const char *from, const char *command, struct err *err);
 
@@ -251,6 +252,9 @@ void arm_release(struct work *w, struct engine_arm *arm, bool judge);
 
 /* Only those inside. */
 void inner_release(struct work *w, struct engine_arm *arm);
+
+/* Does that mean that cowfsd died? */
+bool arm_is_death(int r);
 
 /* From here on, this cowfsd has what is written for it. */
 void arm_note_daemon(struct work *w, struct engine_arm *arm);

@@ -14,6 +14,7 @@
 #include "base/text.h"
 #include "base/vec.h"
 #include "engine/experiment/alone-i.h"
+#include "engine/find/run-record.h"
 
 #define SCORE_MAX     1e15 /* beyond it sums of scores are no longer exact */
 #define QUARTILES_MIN 5    /* rounds; those of fewer lie closer together than what is measured */
@@ -125,14 +126,16 @@ static int run_once(struct work *w, struct engine_arm *arm, struct engine_run *r
 
 	if (!command)
 		return err_nomem(err);
-	r = arm_start_run(w, arm, on_result ? arm->judge : NULL,
-			  on_result   ? NULL
-			  : arm->from ? arm->from
-				      : w->x->base,
-			  command, err);
-	if (r < 0)
-		return r;
-	r = work_save(w, NULL, err);
+	/* Its clone may have no name to find the run by after a death, so the id is saved first. */
+	r = run_record_pick(arm->now, err);
+	if (r >= 0)
+		r = work_save(w, NULL, err);
+	if (r >= 0)
+		r = arm_start_run(w, arm, on_result ? arm->judge : NULL,
+				  on_result   ? NULL
+				  : arm->from ? arm->from
+					      : w->x->base,
+				  command, err);
 	if (r >= 0)
 		r = engine_run_wait(w->engine, &wait, &ended, err);
 	if (r != 0) {

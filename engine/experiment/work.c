@@ -3,6 +3,7 @@
  * decide, promote, and remove everything that nobody asked to keep.
  */
 #include <errno.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -10,6 +11,7 @@
 #include "base/log.h"
 #include "base/signals.h"
 #include "base/vec.h"
+#include "engine/api/service.h"
 #include "engine/experiment/experiment-i.h"
 
 /* --- the end ------------------------------------------------------------------------------- */
@@ -132,21 +134,28 @@ static int run_all(struct work *w, struct err *err)
 	return r;
 }
 
-static int go(struct work *w, struct err *err)
+/* `first` may be NULL. */
+static int go(struct work *w, work_fn first, struct err *err)
 {
 	struct signals signals = SIGNALS_INIT;
-	int r = signals_begin(&signals, 0, err);
+	/* A reader who has gone, as in `| head`, leaves no arm running either. */
+	int sig, r = signals_begin(&signals, SIGPIPE, err);
 
 	if (r < 0)
 		return r;
 	w->stop_fd = signals.pipe[0];
-	r = run_all(w, err);
+	r = first ? first(w, err) : 0;
+	if (r >= 0)
+		r = run_all(w, err);
 	if (r < 0) {
 		note_problem(w, r, err);
 		interrupt(w);
 	}
 	/* A signal that came when no run was waited for counts, too. */
-	if (signals_end(&signals) && r >= 0) {
+	sig = signals_end(&signals);
+	if (sig > 0 && w->options->ret_signal)
+		*w->options->ret_signal = sig;
+	if (sig > 0 && r >= 0) {
 		r = err_set(err, -EINTR, "interrupted");
 		interrupt(w);
 	}
@@ -186,26 +195,31 @@ static bool has_run(const struct engine_experiment *x)
 		       it->has_clone || *it->run != '\0' || it->attempts > 1);
 }
 
-static void release_all(struct work *w)
+/* Remove its clones, then the state; it stays as long as one of them does, which only the state names. */
+static int remove_whole(struct work *w, struct err *err)
 {
 	work_cancel_runs(w);
+	w->stuck = (struct err){ 0 };
 	for (size_t i = 0; i < w->x->n_arms; i++) {
 		arm_interrupt(w, &w->x->arms[i]);
 		arm_release(w, &w->x->arms[i], false);
 	}
+	if (w->stuck.code < 0) {
+		IGNORE_RESULT(work_save(w, NULL, NULL), "the failure counts");
+		return err_set(err, w->stuck.code, "experiment '%.60s' stays: %.180s", w->x->name,
+			       w->stuck.msg);
+	}
+	return experiment_forget(w->engine, w->x->name, &w->lock, err);
 }
 
 /* All of one that has begun. */
 static int work_new(struct work *w, struct err *err)
 {
-	int r = go(w, err);
+	int r = go(w, NULL, err);
 
 	/* One that failed before it ran anything would fail again; of one whose asker has gone nobody knows. */
-	if (r < 0 && ((r != -EINTR && !has_run(w->x)) || w->began)) {
-		release_all(w);
-		IGNORE_RESULT(experiment_forget(w->engine, w->x->name, &w->lock, NULL),
-			      "the failure counts");
-	}
+	if (r < 0 && ((r != -EINTR && !has_run(w->x)) || w->began))
+		IGNORE_RESULT(remove_whole(w, NULL), "the failure counts");
 	return r;
 }
 
@@ -305,12 +319,14 @@ static int take(struct work *w, const char *name, struct err *err)
 
 static int work_rest(struct work *w, struct err *err)
 {
-	int r;
+	struct engine_service s;
+	bool started;
+	int r = engine_start(w->engine, &s, &started, err);
 
 	work_count_unwatched(w);
-	r = recover(w, err);
 	if (r >= 0)
-		return go(w, err);
+		return go(w, recover, err);
+	/* As beside a cowfsd of another version: nothing was begun here, so nothing ends here. */
 	note_problem(w, r, err);
 	IGNORE_RESULT(work_save(w, NULL, NULL), "the failure counts");
 	return r;
@@ -393,8 +409,5 @@ int engine_experiment_remove(struct engine *e, const char *name, struct err *err
 
 	if (r == -EBADMSG)
 		return experiment_forget(e, name, &w.lock, err);
-	if (r < 0)
-		return r;
-	release_all(&w);
-	return experiment_forget(e, name, &w.lock, err);
+	return r < 0 ? r : remove_whole(&w, err);
 }

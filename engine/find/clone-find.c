@@ -62,13 +62,16 @@ char *engine_clone_here(struct engine *e)
 	return clone_here(e);
 }
 
-bool engine_owns_clone(struct engine *e, const char *name, uint64_t owner)
+int engine_owns_clone(struct engine *e, const char *name, uint64_t owner, struct err *err)
 {
 	CLEANUP(clone_done) struct clone c = { 0 };
 	struct store *s;
+	int r = engine_store(e, STORE_READ, &s, err);
 
-	return engine_store(e, STORE_READ, &s, NULL) >= 0 && clone_get(s, name, &c, NULL) >= 0 &&
-	       c.owner == owner;
+	r = r < 0 ? r : clone_get(s, name, &c, err);
+	if (r < 0)
+		return r == -ENOENT ? 0 : r;
+	return c.owner == owner;
 }
 
 bool engine_has_clone(struct engine *e, const char *name)

@@ -20,6 +20,7 @@ struct engine {
 	bool no_symlinks;     /* in `store_path` */
 	struct store *store;  /* NULL until a verb wants it */
 	enum store_mode mode; /* of `store` */
+	int stop_fd; /* when it can be read, waiting for cowfsd ends with -EINTR; 0: none */
 
 	/* May this directory be read, or is it cowfsd's own?  NULL: any may. */
 	int (*may_read)(void *ctx, const char *dir, struct err *err);

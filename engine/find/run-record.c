@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
@@ -281,10 +282,41 @@ static int parse_record(const struct buf *text, struct engine_run *run)
 	return r < 0 ? r : json_end(&doc, &ignored);
 }
 
+/* Replace the content of `run` with what the record says by now. */
+static int read_record(int dir_fd, const char *id, struct engine_run *run, struct err *err)
+{
+	CLEANUP(buf_done) struct buf text = BUF_INIT;
+	int r = fdio_read_file(dir_fd, name_of(id, RECORD).text, RECORD_MAX, &text, err);
+
+	if (r < 0)
+		return r;
+	if (text.len == 0)
+		return -ENOENT; /* it is just beginning, or never began */
+	engine_run_done(run);
+	*run = (struct engine_run){ 0 };
+	snprintf(run->id, sizeof(run->id), "%s", id);
+	return parse_record(&text, run) < 0
+		   ? err_set(err, -EBADMSG, "the record of run %s cannot be read", id)
+		   : 0;
+}
+
+/* It was running when it was read, and nobody holds it: it has ended since, and says so now, or is lost. */
+static int read_unheld(int dir_fd, const char *id, struct engine_run *run, struct err *err)
+{
+	int r = read_record(dir_fd, id, run, err);
+
+	if (r < 0 || run->state != ENGINE_RUN_RUNNING)
+		return r;
+	run->state = ENGINE_RUN_LOST;
+	free(run->problem);
+	run->problem = strdup("the process that ran it was killed or the machine stopped, and the "
+			      "run ended with it");
+	return 0;
+}
+
 int run_record_read(const char *store, const char *id, struct engine_run *ret, struct err *err)
 {
 	CLEANUP(engine_run_done) struct engine_run run = { 0 };
-	CLEANUP(buf_done) struct buf text = BUF_INIT;
 	AUTO_CLOSE int dir_fd = open_dir(store, false, err);
 	bool live;
 	int r;
@@ -293,19 +325,12 @@ int run_record_read(const char *store, const char *id, struct engine_run *ret, s
 		return dir_fd;
 	/* Before reading: a run that ends in between has then ended, and is not lost. */
 	live = is_locked(dir_fd, id);
-	r = fdio_read_file(dir_fd, name_of(id, RECORD).text, RECORD_MAX, &text, err);
+	r = read_record(dir_fd, id, &run, err);
+	/* One that got its lock in between has just begun. */
+	if (r >= 0 && run.state == ENGINE_RUN_RUNNING && !live && !is_locked(dir_fd, id))
+		r = read_unheld(dir_fd, id, &run, err);
 	if (r < 0)
 		return r;
-	if (text.len == 0)
-		return -ENOENT; /* it is just beginning, or never began */
-	snprintf(run.id, sizeof(run.id), "%s", id);
-	if (parse_record(&text, &run) < 0)
-		return err_set(err, -EBADMSG, "the record of run %s cannot be read", id);
-	if (run.state == ENGINE_RUN_RUNNING && !live) {
-		run.state = ENGINE_RUN_LOST;
-		run.problem = strdup("the process that ran it was killed or the machine stopped, "
-				     "and the run ended with it");
-	}
 	*ret = TAKE_STRUCT(run);
 	return 0;
 }

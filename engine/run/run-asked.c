@@ -1,9 +1,11 @@
 #include "engine/run/run-asked.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/path.h"
+#include "engine/find/run-record.h"
 
 static int add_name(struct strlist *to, const char *given)
 {
@@ -33,6 +35,14 @@ static int add_variables(struct engine_asked *a, const struct engine_run_options
 		r = add_name(strchr(o->secrets.items[i], '=') ? &a->set : &a->secrets,
 			     o->secrets.items[i]);
 	return r;
+}
+
+int run_asked_id(const struct engine_run_options *o, char ret[ENGINE_RUN_ID_SIZE], struct err *err)
+{
+	if (!o->id)
+		return run_record_pick(ret, err);
+	snprintf(ret, ENGINE_RUN_ID_SIZE, "%s", o->id);
+	return 0;
 }
 
 int run_asked_fill(struct engine_asked *a, const struct engine_run_options *o, const char *dir,

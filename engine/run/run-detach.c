@@ -9,6 +9,7 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <string.h>
 #include <unistd.h>
@@ -38,11 +39,24 @@ struct supervisor {
 	bool told;
 };
 
+/* What the asker does at a signal means nothing here; what is ignored, as after nohup, stays so. */
+static void forget_signals(void)
+{
+	static const int all[] = { SIGINT, SIGTERM, SIGHUP, SIGPIPE };
+	const struct sigaction plain = { .sa_handler = SIG_DFL };
+	struct sigaction was;
+
+	for (size_t i = 0; i < ARRAY_LEN(all); i++)
+		if (sigaction(all[i], NULL, &was) == 0 && was.sa_handler != SIG_IGN)
+			sigaction(all[i], &plain, NULL);
+}
+
 /* SIGIO ends us when the asker goes. */
 static void hang_on(bool on)
 {
 	const struct sigaction plain = { .sa_handler = SIG_DFL };
 	const int flags = fcntl(LINE_FD, F_GETFL);
+	struct pollfd line = { .fd = LINE_FD };
 	sigset_t one;
 
 	sigaction(SIGIO, &plain, NULL);
@@ -51,6 +65,9 @@ static void hang_on(bool on)
 	sigprocmask(SIG_UNBLOCK, &one, NULL);
 	if (flags < 0 || fcntl(LINE_FD, F_SETOWN, getpid()) < 0 ||
 	    fcntl(LINE_FD, F_SETFL, on ? flags | O_ASYNC : flags & ~O_ASYNC) < 0)
+		_exit(1);
+	/* No signal comes for an asker that went before. */
+	if (on && poll(&line, 1, 0) > 0 && (line.revents & POLLHUP))
 		_exit(1);
 }
 
@@ -111,6 +128,8 @@ NORETURN static void supervise(void *ctx)
 	struct word word = { 0 };
 	int null;
 
+	/* First: their descriptors are about to be other files. */
+	forget_signals();
 	if (asked->line != LINE_FD && dup2(asked->line, LINE_FD) < 0)
 		_exit(1);
 	sys_close_from(LINE_FD + 1);
@@ -167,7 +186,8 @@ int engine_run_start(struct engine *e, const struct engine_run_options *options,
 		return err_set(err, -EIO, "the process that was to run it has died");
 	word.err.msg[sizeof(word.err.msg) - 1] = '\0';
 	word.id[sizeof(word.id) - 1] = '\0';
-	if (fdio_write(ours, "", 1) < 0)
+	/* One that was killed just now must not end us as well, by SIGPIPE. */
+	if (sys_send_with(ours, "", 1, 0, -1) < 0)
 		return err_set(err, -EIO, "the process that runs it has died");
 	return take(e, &word, ret, err);
 }

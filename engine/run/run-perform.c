@@ -74,7 +74,7 @@ static int describe(struct performed *p, struct err *err)
 	int r = engine_project(e, &store, &project, err);
 
 	if (r == 0)
-		r = run_record_pick(run->id, err);
+		r = run_asked_id(o, run->id, err);
 	if (r < 0)
 		return r;
 	run->state = ENGINE_RUN_RUNNING;

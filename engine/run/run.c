@@ -165,7 +165,7 @@ static int prepare(struct running *r, struct err *err)
 
 	if (x < 0)
 		return x;
-	x = run_record_pick(r->run.id, err);
+	x = run_asked_id(r->options, r->run.id, err);
 	if (x < 0)
 		return x;
 	x = run_plan_trace(&r->plan, r->run.id, r->run.trace, err);

@@ -35,6 +35,7 @@ struct control {
 	size_t at;      /* of that, what was */
 	bool ungreeted; /* we asked before cowfsd has greeted us */
 	int given;      /* owned: the descriptor that came last and nobody took; -1: none */
+	int stop_fd;    /* when it can be read, control_read() ends with -EINTR; 0: none */
 };
 
 #define CONTROL_INIT ((struct control){ .fd = -1, .given = -1 })

@@ -1,6 +1,7 @@
 #include "engine/wire/control-i.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -22,12 +23,28 @@ void control_done(struct control *c)
 
 /* --- lines ------------------------------------------------------------------------------ */
 
+/* Until the other end says more, or we are asked to end. */
+static int await(const struct control *c, struct err *err)
+{
+	struct pollfd both[] = { { .fd = c->fd, .events = POLLIN },
+				 { .fd = c->stop_fd, .events = POLLIN } };
+
+	while (c->stop_fd > 0 && poll(both, 2, -1) < 0)
+		if (errno != EINTR)
+			return err_sys(err, "waiting at the control socket");
+	return both[1].revents != 0 ? err_set(err, -EINTR, "interrupted") : 0;
+}
+
 /* More of what the other end says; 0 at the end. */
 static int fill(struct control *c, struct err *err)
 {
-	void *to = buf_extend(&c->in, READ_SIZE);
+	int r = await(c, err);
+	void *to;
 	ssize_t n;
 
+	if (r < 0)
+		return r;
+	to = buf_extend(&c->in, READ_SIZE);
 	if (!to)
 		return err_nomem(err);
 	n = sys_receive_with(c->fd, to, READ_SIZE, &c->given);

@@ -1,6 +1,7 @@
 """What the tests of experiments share."""
 
 import json
+import os
 import subprocess
 
 from runtest import clones
@@ -32,6 +33,16 @@ def popen(w, *args, **more):
     more = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "stdin": subprocess.DEVNULL,
             "cwd": w.project, "env": w.env, **more}
     return subprocess.Popen([SNAP, *args], **more)
+
+
+def detached(w):
+    """The runs that go on without their askers.  Until its walls stand, one is there and ends with its asker."""
+    def is_alone(run):
+        try:
+            return os.readlink(f"/proc/{run['pid']}/fd/1") == "/dev/null"
+        except OSError:  # it has ended
+            return False
+    return [r for r in w.ok("ps", "--json").json("snap.ps/1")["runs"] if is_alone(r)]
 
 
 def receipts(w, kind="promotion"):

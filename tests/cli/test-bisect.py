@@ -2,6 +2,9 @@
 
 import json
 import math
+import os
+import re
+import shlex
 import signal
 import subprocess
 import sys
@@ -108,6 +111,11 @@ def commits_are_checked_out_in_clones_and_the_project_stays(w):
     assert git("symbolic-ref", "HEAD") == head and git("rev-parse", "HEAD") == commits[-1]
     assert (w.project / "state").read_text() == "mine, not committed\n"
     print(f"# {n} commits, 3 at once: {got['steps']} steps, {got['runs']} runs, {got['elapsed_ms']} ms")
+    said = w.ok("bisect", "HEAD~3", "HEAD", "--", "false").err.decode()
+    assert f"the good end {commits[-4][:8]} is probably not good: the command failed " in said, said
+    hint, = re.findall("^hint: snapcow (.*) false$", said, re.M)
+    w.ok(*shlex.split(hint), "grep", "-qx", f"bad {n - 4}", "state")
+    assert git("rev-parse", "HEAD") == commits[-1]
     w.snap("bisect", "--git", "HEAD", "HEAD~3", *CHECK).fails(2, "ancestor")
     w.snap("bisect", "--git", "none", "HEAD", *CHECK).fails(4, "no commit")
     w.snap("bisect", "none", "HEAD", *CHECK).fails(4, "'none'")
@@ -203,15 +211,39 @@ def needless_and_interrupted_runs_are_cancelled(w):
 
 
 @live_test
+def a_reader_that_goes_leaves_no_run(w):
+    """As `| head -1` does."""
+    ready(w)
+    ids = snapshots(w, 8, 1)
+    out, into = os.pipe()
+    script = "read word n < state; test $n -gt 3 && exec sleep 600; until [ -e go ]; do sleep 0.05; done"
+    running = subprocess.Popen([SNAP, "bisect", ids[0], ids[-1], "-j2", "--", "sh", "-c", script], cwd=w.project,
+                               env=w.env, stdout=into, stderr=into)
+    os.close(into)
+    until(lambda: w.ok("-q", "ps").out.count(b"\n") == 2)
+    os.close(out)
+    for clone in (w.store / "clones").glob("run-*"):
+        (clone / "go").touch()  # one of the two has a verdict, which nobody reads
+    assert running.wait(60) == 141
+    nothing_is_left(w)
+
+
+@live_test
 def an_end_that_may_be_wrong_is_doubted(w):
     """Nothing but the word of the caller says that the last one is bad, or the first one good."""
     ready(w)
     ids = snapshots(w, 4, 2)
     for command, end, word in (("true", ids[-1], "bad"), ("false", ids[0], "good")):
-        got = w.ok("bisect", ids[0], ids[-1], "--", command)
-        assert f"not tried on {end[:8]}: you said that this one is {word}".encode() in got.err, got
+        got = w.ok("bisect", "--time", "1m", "-e", "A=b c", ids[0], ids[-1], "--", command)
+        said = got.err.decode()
+        assert f"the {word} end {end[:8]} is probably not {word}: the command " in said, got
+        make, run = re.findall("^hint: snapcow (.*)$", said, re.M)
+        assert run == f"run --time 60000ms --env 'A=b c' end-{end[:8]} -- {command}", run
+        for words in (make, run):
+            done = w.snap(*shlex.split(words))
+        assert done.status == (0 if command == "true" else 1), done
     got = w.ok("bisect", ids[0], ids[-1], *CHECK)
-    assert b"you said" not in got.err, got
+    assert b"probably not" not in got.err, got
 
 
 @live_test

@@ -5,15 +5,16 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "live"))
 
 import livetest  # noqa: E402  (found through the line above)
-from experimenttest import arm, experiment, nothing_is_left, plan, popen, receipts, states  # noqa: E402
+from experimenttest import arm, detached, experiment, nothing_is_left, plan, popen, receipts, states  # noqa: E402
 from livetest import LONG, chosen, live_test, note, share, timed  # noqa: E402
 from runtest import clone, clones, until  # noqa: E402
-from snaptest import SNAP, Skip, dice, gone  # noqa: E402
+from snaptest import SNAP, Skip, dice, gone, stop_process  # noqa: E402
 
 
 # --- what is remembered ----------------------------------------------------------------------
@@ -121,12 +122,13 @@ WALKS = {"plain": ARMS, "best": (*ARMS, "--promote-best"), "compatible": (*ARMS,
          "promote": ("promote", "w", "a")}
 INNER = "arms: {x: ': > README.md; echo d > d', y: echo d > d}\nchecks: [test -e d -a -e b]\nscore: wc -c < README.md\n"
 # Between two of these nothing is different outside of the process, so to die there is to die at the next one.
-CALLS = ("renameat", "sendto", "fsync", "clone", "inotify_add_watch", "mkdir", "mkdirat", "unlinkat", "rmdir")
+CALLS = ("renameat", "sendmsg", "fsync", "clone", "inotify_add_watch", "mkdir", "mkdirat", "unlinkat", "rmdir")
 
 
 def strace(w, walk, *words, log="/dev/null", **more):
     more = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "cwd": w.project, "env": w.env, **more}
-    return subprocess.Popen(["strace", "-o", str(log), *words, str(SNAP), "experiment", "--json", *WALKS[walk]], **more)
+    return subprocess.Popen(["strace", "-o", str(log), *words, str(SNAP), "experiment", "--json",
+                             *WALKS.get(walk, walk)], **more)
 
 
 def ended(process):
@@ -224,11 +226,11 @@ def killed_at_any_step_it_is_resumed_and_promotes_once(w):
 
 # --- others die ------------------------------------------------------------------------------
 
-def stop_at(w, walk, n):
+def stop_at(w, walk, n, call="renameat"):
     """Begin it, and wait until it has stopped at the n-th state that it saves; the strace, and whom it traces."""
     log = w.top / "stops"
     log.unlink(missing_ok=True)
-    process = strace(w, walk, "-e", "trace=renameat", "-e", f"inject=renameat:signal=STOP:when={n}", log=log)
+    process = strace(w, walk, "-e", f"trace={call}", "-e", f"inject={call}:signal=STOP:when={n}", log=log)
     until(lambda: process.poll() is not None or (log.exists() and "--- stopped by SIGSTOP" in log.read_text()))
     children = Path(f"/proc/{process.pid}/task/{process.pid}/children")
     return process, int(children.read_text().split()[0]) if process.poll() is None else None
@@ -366,10 +368,53 @@ def a_death_gives_no_time_back_and_leaves_no_measuring_run(w):
 
 
 @live_test
+def a_death_before_a_measuring_run_is_noted_leaves_no_second_one(w):
+    """Each state takes long to save, so there is time for a kill while the run goes on by itself already."""
+    w.ok("init")
+    state = w.store / "experiments" / "m" / "state.json"
+    # In a clone of the experiment's, and in one without a name.
+    for command, score in (("true", "echo 1; sleep 20"), ("sleep 6", "time")):
+        process = strace(w, ("-n", "m", "--arm", f"a={command}", "--score", score), "-e", "trace=renameat", "-e",
+                         "inject=renameat:delay_enter=1500000")
+        until(lambda: process.poll() is not None
+              or (state.exists() and json.loads(state.read_text())["arms"][0]["state"] == 3))
+        if process.poll() is not None:
+            raise Skip(f"strace cannot trace here: {process.communicate()[1][:200]!r}")
+        first, = until(lambda: detached(w))
+        children = Path(f"/proc/{process.pid}/task/{process.pid}/children")
+        os.kill(int(children.read_text()), signal.SIGKILL)
+        process.communicate(timeout=60)
+        process = popen(w, "experiment", "resume", "m")
+        more = until(lambda: [r for r in detached(w) if r["run"] != first["run"]])
+        assert first["run"] not in [r["run"] for r in detached(w)], (score, first, more)
+        process.terminate()
+        process.communicate(timeout=60)
+        w.ok("exp", "rm", "m")
+        nothing_is_left(w)
+
+
+@live_test
+def an_experiment_whose_clone_cannot_be_removed_stays(w):
+    w.ok("init")
+    experiment(w, "-n", "x", "--arm", "a=echo a > a", "--arm", "b=echo b > b", "--keep", "all")
+    status, out, err = ended(strace(w, ("rm", "x"), "-e", "trace=sendmsg", "-e", "inject=sendmsg:error=ENOBUFS"))
+    if b"ptrace" in err:
+        raise Skip(f"strace cannot trace here: {err[:200]!r}")
+    said = json.loads(out)["error"]["message"]
+    assert status == 1 and said.startswith("experiment 'x' stays: clone 'x-a' could not be removed: "), (status, said)
+    assert "No buffer space" in said and sorted(clones(w)) == ["x-a", "x-b"], (clones(w), said)
+    assert states(experiment(w, "show", "x")) == {"a": "passed", "b": "passed"}
+    w.ok("rm", "--force", "x-b")
+    w.ok("exp", "rm", "x")
+    nothing_is_left(w)
+    assert w.ok("-q", "exp", "list").out == b""
+
+
+@live_test
 def what_ran_on_after_a_death_counts_for_the_whole(w):
     process = popen(w, "experiment", "-n", "u", "--arm", "a=until [ -e stop ]; do sleep 0.05; done", "--arm", "b=true",
                     "--jobs", "1", "--all-time", "30m")
-    until(lambda: w.ok("ps", "--json").json("snap.ps/1")["runs"])
+    until(lambda: detached(w))
     process.kill()
     process.communicate(timeout=60)
     # As if it had died an hour ago.
@@ -380,6 +425,93 @@ def what_ran_on_after_a_death_counts_for_the_whole(w):
     got = experiment(w, "resume", "u", status=15)
     assert states(got) == {"a": "stopped", "b": "stopped"} and "time of the whole" in arm(got, "a")["why"], got
     assert w.ok("ps", "--json").json("snap.ps/1")["runs"] == []
+
+
+def free_until_over(w, process, name):
+    """Let the command on that clone end, whenever it begins; what comes of it."""
+    def is_over():
+        if process.poll() is None and w.ok("ps", "--json").json("snap.ps/1")["runs"]:
+            w.snap("run", "--no-snapshot", name, "--", "touch", "stop")
+        return process.poll() is not None
+    until(is_over)
+    out, err = process.communicate(timeout=60)
+    assert process.returncode == 0, (process.returncode, err)
+    return json.loads(out)
+
+
+@live_test
+def what_others_run_in_its_clone_is_not_the_arm(w):
+    process = popen(w, "experiment", "-n", "z", "--arm", "a=until [ -e stop ]; do sleep 0.05; done; echo a > a")
+    run = until(lambda: detached(w))[0]
+    for pid in (process.pid, run["pid"]):
+        os.kill(pid, signal.SIGKILL)
+    process.communicate(timeout=60)
+    assert gone(run["pid"], 20)
+    w.ok("run", "--no-snapshot", "z-a", "--", "ls")  # somebody looks at what it left
+    got = free_until_over(w, popen(w, "experiment", "resume", "--json", "z"), "z-a")
+    assert states(got) == {"a": "passed"} and arm(got, "a")["changed"]["added"] == 2, "its command never ran"
+
+
+@live_test
+def a_holder_that_dies_as_it_reports_costs_one_attempt(w):
+    w.ok("init")
+    words = ("-n", "h", "--arm", "a=touch began; until [ -e stop ]; do sleep 0.05; done")
+    process, pid = stop_at(w, words, 1, call="wait4")  # the holder goes on, and waits for an answer
+    until((w.store / "clones" / "h-a" / "began").exists)
+    time.sleep(0.5)  # too early a kill would be another case, which ends alike
+    run = w.ok("ps", "--json").json("snap.ps/1")["runs"][0]
+    os.kill(run["pid"], signal.SIGKILL)
+    assert gone(run["pid"], 20)
+    os.kill(pid, signal.SIGCONT)
+    assert states(free_until_over(w, process, "h-a")) == {"a": "passed"}
+    assert len([e for e in receipts(w, "run-started") if e["clone"] == "h-a"]) >= 2, "it began again"
+
+
+@live_test
+def a_signal_ends_it_while_its_clone_is_made(w):
+    """cowfsd may have to read a large project first; here it stands still."""
+    w.ok("init")
+    process, pid = stop_at(w, ("-n", "v", "--arm", "a=true"), 2)
+    state = json.loads((w.store / "experiments" / "v" / "state.json").read_text())
+    assert state["arms"][0]["has_clone"] and clones(w) == [], state
+    cowfsd, = w.daemons()
+    stop_process(cowfsd)
+    try:
+        os.kill(pid, signal.SIGCONT)
+        os.kill(pid, signal.SIGTERM)
+        process.communicate(timeout=60)
+    finally:
+        os.kill(cowfsd, signal.SIGCONT)
+    assert process.returncode == 143, process.returncode
+    nothing_is_left(w)
+    assert experiment(w, "resume", "v")["winner"] == "a"
+
+
+@live_test
+def cowfsd_dies_as_it_removes_the_clone_of_a_loser(w):
+    if os.geteuid() != 0:
+        raise Skip("a user's cowfsd unmounts by another program")
+    words = ("-n", "r", "--arm", "a=echo 1 > n", "--arm", "b=echo 2 > n", "--score", "cat n", "--jobs", "1")
+    path = w.top / "trace"
+    w.ok("init")
+    status, _, err = ended(strace(w, words, "-e", "trace=renameat", log=path))
+    if b"ptrace" in err or not path.exists():
+        raise Skip(f"strace cannot trace here: {err[:200]!r}")
+    assert status == 0, err
+    w.ok("exp", "rm", "r")
+    # Before the last state all is decided, and losers are removed.
+    process, pid = stop_at(w, words, path.read_text().count("renameat(") - 1)
+    assert sorted(clones(w)) == ["r-a", "r-b"]
+    cowfsd, = w.daemons()
+    tracer = subprocess.Popen(["strace", "-f", "-p", str(cowfsd), "-o", "/dev/null", "-e", "trace=umount2", "-e",
+                               "inject=umount2:signal=KILL"], stderr=subprocess.PIPE)
+    assert b"attached" in tracer.stderr.readline(), "strace cannot attach"
+    os.kill(pid, signal.SIGCONT)
+    status, _, err = ended(process)
+    assert gone(cowfsd, 20)
+    tracer.kill()
+    tracer.communicate()
+    assert status == 0 and clones(w) == ["r-a"], (status, err, clones(w))
 
 
 @live_test
@@ -419,6 +551,22 @@ def checks_after_a_death_begin_with_the_first(w):
     got = json.loads(process.communicate(timeout=60)[0])
     assert process.returncode == 0 and got["winner"] == "a" and len(arm(got, "a")["checks"]) == 2, got
     assert again != first, "it judged what the first attempt left"
+
+
+@live_test
+def a_signal_ends_what_a_resumed_one_has_just_begun(w):
+    process = popen(w, "experiment", "-n", "q", "--arm", "a=echo a > a", "--check", "until [ -e stop ]; do sleep 0.05; done")
+    until(lambda: [r for r in w.ok("ps", "--json").json("snap.ps/1")["runs"] if r["clone"] == "q-a.check"])
+    process.kill()
+    process.communicate(timeout=60)
+    # The judge's clone, the check, and that all arms go on.
+    process, pid = stop_at(w, ("resume", "q"), 3)
+    assert len(w.ok("ps", "--json").json("snap.ps/1")["runs"]) == 1
+    os.kill(pid, signal.SIGINT)
+    os.kill(pid, signal.SIGCONT)
+    assert ended(process)[0] == 130
+    assert experiment(w, "show", "q")["state"] == "interrupted"
+    nothing_is_left(w)
 
 
 @live_test

@@ -9,7 +9,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "live"))
 
 import livetest  # noqa: E402  (found through the line above)
-from experimenttest import (arm, experiment, most_at_once, nothing_is_left, plan, popen,  # noqa: E402
+from experimenttest import (arm, detached, experiment, most_at_once, nothing_is_left, plan, popen,  # noqa: E402
                             receipts, states)  # noqa: E402
 from livetest import live_test  # noqa: E402
 from runtest import alive, clones, until  # noqa: E402
@@ -181,7 +181,7 @@ WIDE = "arms: {b: sleep 0.2; echo b > n, c: sleep 0.2; echo cc > n, d: sleep 0.2
 def arms_at_once_are_counted_at_all_levels(w):
     plan(w, "wide", WIDE)
     files = [word for a in "xyz" for word in ("--arm-file", f"{a}=wide")]
-    got = experiment(w, "-n", "w", *files, "--arm", "x=sleep 0.2", "--arm", "e=sleep 0.2", "--jobs", "2",
+    got = experiment(w, "-n", "w", *files, "--arm", "x=sleep 2", "--arm", "e=sleep 0.2", "--jobs", "2",
                      "--first-pass", "--check", "sleep 0.1")
     assert got["jobs"] == 2 and most_at_once(w, "w") == 2, most_at_once(w, "w")
     got = experiment(w, "-n", "v", *files, "--jobs", "4", "--all-mem", "300M", "--mem", "100M", "--allow-missing",
@@ -261,7 +261,7 @@ def hold(w, *words):
         inner = inside(experiment(w, "show", name), "a")
         return states(inner) == {"quick": "passed", "held": "running", "fails": "failed"} and \
             states(experiment(w, "show", name))["plain"] == "passed" and \
-            [r for r in w.ok("ps", "--json").json("snap.ps/1")["runs"] if r["clone"] == f"{name}-a-held"]
+            [r for r in detached(w) if r["clone"] == f"{name}-a-held"]
     until(waits)
     return process
 

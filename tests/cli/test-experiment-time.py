@@ -11,7 +11,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "live"))
 
 import livetest  # noqa: E402  (found through the line above)
-from experimenttest import arm, experiment, popen, receipts  # noqa: E402
+from experimenttest import arm, detached, experiment, popen, receipts  # noqa: E402
 from livetest import live_test  # noqa: E402
 from runtest import until  # noqa: E402
 from snaptest import gone  # noqa: E402
@@ -89,7 +89,7 @@ def other_scores_do_not_wait(w):
 def a_holder_that_is_killed_gives_its_turn_back(w):
     process = popen(w, "experiment", "-n", "first", "--arm", "a=true", "--score", f"time:sleep 607.{PID}")
     until(lambda: (w.store / "measuring").exists() and (w.store / "measuring").read_text() == "first")
-    until(lambda: w.ok("ps", "--json").json("snap.ps/1")["runs"])
+    until(lambda: detached(w))
     process.kill()
     process.communicate(timeout=60)
     assert gone(process.pid, 20)

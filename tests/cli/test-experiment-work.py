@@ -245,6 +245,22 @@ def an_asker_that_goes_before_the_first_arm_runs_leaves_nothing(w):
 
 
 @live_test
+def a_reader_that_goes_leaves_no_arm_running(w):
+    """As `| head -1` does."""
+    out, into = os.pipe()
+    process = popen(w, "experiment", "-n", "p", "--arm", f"a={HOLD}", "--arm", f"b=sleep 608.{PID}", "--jobs", "2",
+                    stdout=into, stderr=into)
+    os.close(into)
+    until(lambda: alive(f"sleep 608.{PID}"))
+    os.close(out)
+    free(w, "p-a")  # and it has something to print
+    assert process.wait(timeout=60) == -signal.SIGPIPE
+    assert not alive(f"sleep 608.{PID}")
+    assert experiment(w, "show", "p")["state"] == "interrupted"
+    nothing_is_left(w, "p-a")
+
+
+@live_test
 def cancel_ends_what_runs_and_it_can_be_resumed(w):
     w.ok("experiment", "-n", "c", "-d", "--arm", f"a=sleep 604.{PID}", "--arm", "b=true", "--jobs", "1")
     until(lambda: alive(f"sleep 604.{PID}"))

@@ -3,6 +3,7 @@
 import json
 import os
 import pty
+import re
 import select
 import signal
 import sys
@@ -237,6 +238,11 @@ def what_a_person_should_know_is_warned_of(w):
     told = {(x["kind"], x["path"]) for x in got["arms"][0]["warnings"]}
     assert told == {("test-deleted", "tests/test_a.py"), ("test-skipped", "tests/test_b.py"),
                     ("far", "README.md")}, told
+    seen = w.ok("experiment", "show", got["experiment"]).out.decode()
+    head, row = re.search(r"^(ARM .* WARN)\n(a .*)$", seen, re.M).groups()
+    assert row[:len(head)].endswith(" 3!"), seen
+    far = "README.md: it is outside of the paths that the change is meant for\n"
+    assert f"! a: {far}" in seen and f"medium: {far}" in seen, seen
     (w.project / "docs").mkdir()
     got = experiment(w, "--arm", "a=mv tests/test_a.py docs/a.txt")
     told = {(x["kind"], x["path"]) for x in got["arms"][0]["warnings"]}
@@ -270,6 +276,24 @@ def a_terminal_has_a_table_that_goes_and_a_result_that_stays(w):
     os.close(main)
     assert b"running" in said and b"\033[J" in said, said
     assert b"wins" in said.split(b"\033[J")[-1], said
+
+
+@live_test
+def the_exit_code_says_which_signal_ended_it(w):
+    def ends(process, begun, by):
+        until(lambda: list((w.store / "clones").glob(begun)))
+        process.send_signal(by)
+        out, err = process.communicate(timeout=60)
+        assert process.returncode == 128 + by, (process.returncode, out, err)
+
+    for by in signal.SIGINT, signal.SIGTERM, signal.SIGHUP:
+        ends(popen(w, "experiment", "-n", f"s{int(by)}", "--arm", "a=touch begun; sleep 1000"), f"s{int(by)}-a/begun", by)
+        ends(popen(w, "experiment", "resume", f"s{int(by)}"), f"s{int(by)}-a/begun", signal.SIGTERM)
+    # Also while a promotion checks what it would make of the project.
+    w.ok("experiment", "-n", "p", "--arm", "a=echo a > a", "--check", "! test -e slow || { touch begun; sleep 1000; }")
+    (w.project / "slow").touch()
+    ends(popen(w, "experiment", "promote", "p", "a"), "run-*/begun", signal.SIGTERM)
+    assert not (w.project / "a").exists()
 
 
 @live_test

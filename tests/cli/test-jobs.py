@@ -1,5 +1,6 @@
 """Runs that go on by themselves: started, waited for, followed, cancelled, from any process."""
 
+import fcntl
 import json
 import os
 import pty
@@ -16,7 +17,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "live"))
 import livetest  # noqa: E402  (found through the line above)
 from livetest import Skip, live_test  # noqa: E402
 from runtest import alive, cgroups, clone, clones, line_of, maker, sh, start, until  # noqa: E402
-from snaptest import SNAP, gone  # noqa: E402
+from snaptest import SNAP, gone, stop_process  # noqa: E402
 
 LAST = "until [ -e stop ]; do sleep 0.02; done"
 
@@ -154,6 +155,75 @@ def who_leaves_before_it_began_leaves_nothing(w):
 
 
 @live_test
+def who_leaves_before_there_is_a_supervisor_has_none(w):
+    """Whom a signal would tell of it is not there yet."""
+    sh(w, "true")
+    before = w.ok("events", "--json").out.count(b"run-started")
+    process = subprocess.Popen(["strace", "-f", "-o", w.top / "trace", "-e", "trace=setsid", "-e",
+                                "inject=setsid:delay_enter=2000000", SNAP, "run", "--detach", "--", "true"],
+                               cwd=w.project, env=w.env, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+
+    def children(pid):
+        return [int(c) for c in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+
+    until(lambda: process.poll() is not None or [c for asker in children(process.pid) for c in children(asker)])
+    if process.poll() is not None:
+        raise Skip(f"strace cannot trace here: {process.communicate()[1][:200]!r}")
+    os.kill(children(process.pid)[0], signal.SIGKILL)
+    process.communicate(timeout=60)  # the supervisor is traced, too
+    assert w.ok("events", "--json").out.count(b"run-started") == before
+
+
+@live_test
+def a_run_that_is_just_beginning_is_not_lost(w):
+    """A reader looks for the lock of the record before it is there, and reads the record when it is."""
+    run = detach(w, "true")
+    wait(w, run)
+    path = w.store / "runs" / "0123456789ab.json"
+    path.write_text((w.store / "runs" / f"{run}.json").read_text().splitlines(keepends=True)[0])
+    reader = subprocess.Popen(["strace", "-o", w.top / "trace", "-P", path, "-e", "trace=flock,openat", "-e",
+                               "inject=flock:delay_exit=1000000:when=1", "-e", "inject=openat:delay_exit=1000000:when=2",
+                               SNAP, "wait", "--json", "--timeout", "0s", path.stem], cwd=w.project, env=w.env,
+                              stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+
+    def is_locked(f):
+        try:
+            fcntl.flock(f, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(f, fcntl.LOCK_UN)
+        except BlockingIOError:
+            return True
+        return False
+
+    with path.open() as f:
+        until(lambda: reader.poll() is not None or is_locked(f))
+        if reader.poll() is not None:
+            raise Skip(f"strace cannot trace here: {reader.communicate()[1][:200]!r}")
+        fcntl.flock(f, fcntl.LOCK_EX)  # as soon as the reader is through
+        out, err = reader.communicate(timeout=60)
+    assert json.loads(out)["runs"][0]["state"] == "running", (out, err)
+
+
+@live_test
+def a_run_that_begins_and_ends_between_two_looks_is_not_lost(w):
+    """Its lock is not there yet at the first look for it, and is gone at the second."""
+    run = detach(w, "true")
+    wait(w, run)
+    path, trace = w.store / "runs" / "0123456789ab.json", w.top / "trace"
+    began, ended = (w.store / "runs" / f"{run}.json").read_text().splitlines(keepends=True)
+    path.write_text(began)
+    reader = subprocess.Popen(["strace", "-o", trace, "-P", path, "-e", "trace=read,flock", "-e",
+                               "inject=flock:delay_enter=2000000:when=2", SNAP, "wait", "--json", "--timeout", "0s",
+                               path.stem], cwd=w.project, env=w.env, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    until(lambda: reader.poll() is not None or (trace.exists() and "read(" in trace.read_text()))
+    if reader.poll() is not None:
+        raise Skip(f"strace cannot trace here: {reader.communicate()[1][:200]!r}")
+    time.sleep(0.2)  # it has read to the end
+    path.write_text(began + ended)
+    out, err = reader.communicate(timeout=60)
+    assert json.loads(out)["runs"][0]["state"] == "ended", (out, err)
+
+
+@live_test
 def kill_of_the_supervisor_ends_all_of_it(w):
     marker = f"sleep 345678.{os.getpid()}"
     run = detach(w, f"setsid {marker} & {marker}")
@@ -223,7 +293,7 @@ def one_whose_supervisor_is_stopped_is_cancelled_too(w):
     marker = f"sleep 456789.{os.getpid()}"
     run = detach(w, marker)
     supervisor = Supervisor(w, run)
-    os.kill(supervisor.pid, signal.SIGSTOP)
+    stop_process(supervisor.pid)
     got = w.ok("cancel", "--json", run).json("snap.cancel/1")
     assert got["state"] == "cancelled", got
     assert gone(supervisor.pid, 10)
