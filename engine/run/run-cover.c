@@ -124,6 +124,10 @@ int run_cover(struct layout *l, const char *clone, const char *project, struct e
 		       (!project || strcmp(l->mounts[i].guest, project) != 0);
 	if (!any)
 		return 0;
+	/* The clone covers the project only at its own path. */
+	r = project ? cover_path(&c, project, false, err) : 0;
+	if (r < 0)
+		return r;
 	r = cover_usual(&c, "XDG_DATA_HOME", "snapcow", err);
 	if (r < 0)
 		return r;

@@ -5,7 +5,8 @@
  * that obey requests: a key agent, a container engine, a cowfsd. Granting the folder read-only does
  * not keep a run from connecting to these. So we hide every socket that is open under a name when
  * the run starts, every store whose cowfsd is alive, and the usual place of stores. A socket that
- * is granted by its own name is not hidden.
+ * is granted by its own name is not hidden. The project is, where its path is not the one that the clone
+ * is mounted at.
  */
 #pragma once
 

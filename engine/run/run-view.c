@@ -83,14 +83,16 @@ static int add_home(const struct place *at, struct err *err)
 	return add(at, &fresh, err);
 }
 
-/* A path in the project means the clone's: the project itself is never shown. */
+/* A path in the project means the clone's, also through symlinks: the project itself is never shown. */
 static char *find_host(const struct place *at, const char *path)
 {
-	const char *project = at->stage->project;
+	const char *project = at->stage->project, *in;
+	AUTO_FREE char *real = path_is_below(path, project) ? strdup(path) : realpath(path, NULL);
 
-	if (!path_is_below(path, project))
-		return realpath(path, NULL);
-	return path_clean(shown_at(at), path + strlen(project) + (path[strlen(project)] == '/'));
+	if (!real || !path_is_below(real, project))
+		return TAKE_PTR(real);
+	in = real + strlen(project);
+	return path_clean(shown_at(at), in + (*in == '/'));
 }
 
 /* A path of the host that the run may see. */
@@ -109,15 +111,16 @@ static int check_granted(const struct place *at, const struct grant *g, const ch
 	AUTO_FREE char *store = realpath(at->engine->store_path, NULL);
 	const char *project = at->stage->project;
 	const bool holds_store = store && path_is_below(store, host);
+	const bool in_clone = path_is_below(host, shown_at(at));
 
-	if (path_is_below(host, shown_at(at)))
+	if (in_clone && (!g->writable || path_is_below(g->host, project)))
 		return 0;
-	if (store && path_is_below(host, store))
+	if (store && !in_clone && path_is_below(host, store))
 		return err_set(err, -ECANCELED, "%s: '%s' is in the store", g->by, g->host);
 	if (g->writable && (holds_store || path_is_below(project, host)))
 		return err_set(err, -ECANCELED, "%s: '%s' holds %s, which no run writes", g->by,
 			       g->host, holds_store ? "the store" : "the project");
-	if (g->writable && path_is_below(host, project))
+	if (g->writable && (in_clone || path_is_below(host, project)))
 		return err_set(err, -ECANCELED, "%s: '%s' is in the project, which no run writes",
 			       g->by, g->host);
 	return 0;
@@ -148,10 +151,48 @@ static int add_granted(const struct place *at, const struct grant *g, bool aroun
 	return add(at, &m, err);
 }
 
+/* The clone is seen at the project's path: one in its mount means that; NULL: of any other, or no memory. */
+static char *place_in_clone(const struct stage *s, const char *path)
+{
+	AUTO_FREE char *clone = realpath(s->path, NULL);
+	const char *in;
+
+	if (!clone || !path_is_below(path, clone))
+		return NULL;
+	in = path + strlen(clone);
+	return path_clean(s->project, in + (*in == '/'));
+}
+
+static char *place_in_run(const struct stage *s, const char *path)
+{
+	char *there = place_in_clone(s, path);
+
+	return there ? there : strdup(path);
+}
+
+/* A symlink may lead to the mount, but one that is named itself means itself. */
+static char *resolve_parent(const char *path)
+{
+	AUTO_FREE char *parent = strndup(path, (size_t)(path_base(path) - path));
+	AUTO_FREE char *real = parent ? realpath(parent, NULL) : NULL;
+
+	return real ? path_clean(real, path_base(path)) : NULL;
+}
+
+/* A path that the caller gave. */
+static char *find_given(const struct place *at, const char *given)
+{
+	AUTO_FREE char *path = path_clean(at->engine->dir, given);
+	AUTO_FREE char *real = path ? resolve_parent(path) : NULL;
+	char *there = real ? place_in_clone(at->stage, real) : NULL;
+
+	return there || !path ? there : strdup(path);
+}
+
 static int add_given(const struct place *at, const char *given, bool writable, bool around,
 		     struct err *err)
 {
-	AUTO_FREE char *path = path_clean(at->engine->dir, given);
+	AUTO_FREE char *path = find_given(at, given);
 	const struct grant g = {
 		.by = writable ? "option '--rw'" : "option '--ro'",
 		.host = path,
@@ -274,7 +315,7 @@ static int add_all_granted(const struct place *at, bool around, struct err *err)
 
 static int add_hidden(const struct place *at, const char *given, struct err *err)
 {
-	AUTO_FREE char *path = path_clean(at->engine->dir, given);
+	AUTO_FREE char *path = find_given(at, given);
 	const struct sandbox_mount m = { .kind = SANDBOX_HIDE, .guest = path };
 
 	return path ? add(at, &m, err) : err_nomem(err);
@@ -402,18 +443,18 @@ static int check_cwd(const struct place *at, struct err *err)
 static int choose_cwd(const struct place *at, const char *workdir, struct err *err)
 {
 	const struct stage *s = at->stage;
-	const char *dir = at->engine->dir;
-	AUTO_FREE char *clone = realpath(s->path, NULL), *here = NULL;
+	AUTO_FREE char *here = NULL;
 
 	if (at->sight->options->root) {
 		at->view->cwd = path_clean("/", workdir ? workdir : "/");
 		return at->view->cwd ? 0 : err_nomem(err);
 	}
 
-	if (clone && path_is_below(dir, clone))
-		here = path_clean(s->project, dir + strlen(clone) + (dir[strlen(clone)] == '/'));
-	else
-		here = strdup(path_is_below(dir, s->project) ? dir : s->project);
+	here = place_in_run(s, at->engine->dir);
+	if (here && !path_is_below(here, s->project)) {
+		free(here);
+		here = strdup(s->project);
+	}
 	if (here && workdir)
 		at->view->cwd = path_clean(here, workdir);
 	else

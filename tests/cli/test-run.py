@@ -16,7 +16,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "live"))
 
 import livetest  # noqa: E402  (found through the line above)
 from livetest import live_test  # noqa: E402
-from runtest import MIB, clone, clones, line_of, run, sh, start, without_warning  # noqa: E402
+from runtest import MIB, clone, clones, hint_words, line_of, run, sh, start, without_warning  # noqa: E402
 from snaptest import SNAP, Skip, gone  # noqa: E402
 
 
@@ -151,6 +151,27 @@ def paths_are_granted_and_hidden(w):
 
 
 @live_test
+def a_path_in_the_mount_of_the_clone_means_what_the_run_sees(w):
+    path = clone(w)
+    (path / "build").mkdir()
+    (path / "secret").write_text("secret\n")
+    (w.top / "back").symlink_to(path / "build")
+    for build in "build", path / "build":
+        got = w.ok("run", "--json", "try", "--rw", str(build), "--ro", "README.md", "--hide", "secret", "--",
+                   "sh", "-c", "echo x > build/new; cat secret; echo x > README.md; pwd", cwd=path).json("snap.run/1")
+        assert got["stdout"] == f"{w.project}\n" and got["stderr"].count("Read-only") == 1, got
+        assert (path / "build" / "new").read_text() == "x\n"
+        (path / "build" / "new").unlink()
+    (w.top / "linked").symlink_to(w.store)
+    got = w.ok("run", "--json", "try", "--hide", str(w.top / "linked/clones/try/secret"), "--", "sh", "-c", "cat secret; true",
+               env={"SNAPCOW_STORE": str(w.top / "linked")}).json("snap.run/1")
+    assert got["stdout"] == "", got
+    for given in "clones", ".":
+        w.snap("run", "try", "--rw", str(w.store / given), "--", "true", cwd=path).fails(125, "store")
+    w.snap("run", "try", "--rw", str(w.top / "back"), "--", "true", cwd=path).fails(125, "back")
+
+
+@live_test
 def nothing_set_id_is_left_behind(w):
     """Root's run with a folder of the host to write to would leave a program that makes anybody root."""
     data = w.top / "data"
@@ -240,9 +261,11 @@ def a_run_that_fails_without_network_tells_what_it_was_after(w):
     for said, flag in ((npm, "registry.npmjs.org:443"),
                        ("curl: (6) Could not resolve host: files.example.org", "files.example.org:443"),
                        ("GET http://deb.example.org/a: Temporary failure resolving it", "deb.example.org:80")):
-        result = w.snap("run", "--", "sh", "-c", f"echo '{said}' >&2; exit 3").ends(3)
+        words = ["--", "sh", "-c", f"echo '{said}' >&2; exit 3"]
+        result = w.snap("run", *words).ends(3)
         last = result.err.decode().splitlines()[-2:]
-        assert "the run has no network" in last[0] and last[1] == f"hint: --net {flag}", str(result)
+        assert "the run has no network" in last[0], str(result)
+        assert hint_words(last[1]) == ["run", "--net", flag, *words], str(result)
         result = w.snap("run", "--", "sh", "-c", f"echo '{said}' >&2").ends(0)
         assert b"hint" not in result.err, str(result)
     got = sh(w, f"echo '{npm}'; exit 1", status=1)
@@ -258,13 +281,18 @@ def what_exists_here_and_not_inside_is_told(w):
     script = w.top / "script"
     script.write_text("#!/bin/sh\necho ran\n")
     script.chmod(0o755)
+    other = w.top / "other"
+    other.write_text("")
     for words, status in (([str(script)], 127), (["sh", str(script)], 2)):
         result = w.snap("run", "--", *words)
         assert result.status in (status, 127), str(result)
-        last = result.err.decode().splitlines()[-2:]
-        assert last == [f"warning: '{script}' exists here but is not visible in the run",
-                        f"hint: --ro {script}"], str(result)
-        assert w.snap("run", *last[1].split()[1:], "--", *words).ends(0).out == b"ran\n"
+        told, hint = result.err.decode().splitlines()[-2:]
+        assert told == f"warning: '{script}' exists here but is not visible in the run", str(result)
+        hint = hint_words(hint)
+        assert hint == ["run", "--ro", str(script), "--", *words], str(result)
+        assert w.snap(*hint).ends(0).out == b"ran\n"
+        more = w.snap("run", "--ro", str(other), *words).err.decode().splitlines()[-1]
+        assert hint_words(more) == ["run", "--ro", str(script), "--ro", str(other), "--", *words], more
     result = w.snap("run", "--", "/no/such").ends(127)
     assert b"hint" not in result.err, str(result)
     # What was given by a name from here is visible.
