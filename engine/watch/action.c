@@ -254,6 +254,7 @@ static int attempt(struct action *a, struct err *err)
 	int done, r;
 
 	f->attempts++;
+	free(TAKE_PTR(f->why));
 	f->begun = pipeline_now();
 	f->state = ENGINE_FIRING_RUNNING;
 	r = text_set(&f->clone, err, "w-%s-%s", f->rule, f->id);
@@ -360,6 +361,7 @@ static int conclude(struct action *a, struct err *err)
 	struct err problem = { 0 };
 	int r;
 
+	free(TAKE_PTR(f->why));
 	/* The rule went, or may less by now. */
 	if (!a->rule || a->rule->then < f->then) {
 		r = keep_unshipped(a, err);
@@ -411,6 +413,55 @@ static int drop(struct action *a, const char *why, struct err *err)
 	return firing_save(a->engine, &a->lock, f, "watch-done", err);
 }
 
+static int go_on(struct action *a, const char *id, struct engine_rules_of_watch *rules,
+		 struct err *err)
+{
+	struct engine_firing *f = a->firing;
+	int r = firing_load(a->engine, id, &a->lock, f, err);
+
+	if (r < 0 || f->state == ENGINE_FIRING_DONE)
+		return r;
+	/* The newest rules count: what was narrowed meanwhile is. */
+	r = engine_watch_rules(a->engine, rules, err);
+	if (r < 0 && r != -ENOENT)
+		return r;
+	a->rule = rules_find(rules, f->rule);
+	/* How its project narrows it is not known: it waits. */
+	if (a->rule && a->rule->problem)
+		return err_set(err, -EINVAL, "%s", a->rule->problem);
+	r = pipeline_engine(a->engine, f->project, &a->there, err);
+	if (r < 0)
+		return r;
+	if (f->state != ENGINE_FIRING_DECIDED && (!a->rule || a->rule->off)) {
+		r = remove_clone(a, err);
+		if (r < 0)
+			return r;
+		r = remove_experiments(a, f->attempts, err);
+		return r < 0 ? r : drop(a, "its rule is gone or off", err);
+	}
+	if (f->state != ENGINE_FIRING_DECIDED)
+		r = begin(a, err);
+	if (r < 0)
+		return r;
+	r = carry_out(a, err);
+	return r < 0 ? r : action_tell(a->engine, &a->lock, f, rules, err);
+}
+
+/* What keeps it from going on, until that is tried again. */
+static void note_obstacle(struct action *a, const char *id, const struct err *why)
+{
+	CLEANUP(engine_firing_done) struct engine_firing f = { 0 };
+	struct err ignored = { 0 };
+
+	/* As it is on the disk: what this process did not get there did not happen. */
+	if (firing_load(a->engine, id, &a->lock, &f, &ignored) < 0 || f.result ||
+	    (f.why && strcmp(f.why, why->msg) == 0))
+		return;
+	if (text_set(&f.why, &ignored, "%s", why->msg) >= 0)
+		IGNORE_RESULT(firing_save(a->engine, &a->lock, &f, NULL, &ignored),
+			      "the process that follows the rules says it, too");
+}
+
 int action_do(struct engine *e, const char *id, struct err *err)
 {
 	CLEANUP(engine_watch_rules_done) struct engine_rules_of_watch rules = { 0 };
@@ -421,35 +472,10 @@ int action_do(struct engine *e, const char *id, struct err *err)
 
 	if (r < 0)
 		return r;
-	r = firing_load(e, id, &a.lock, &f, err);
-	if (r < 0 || f.state == ENGINE_FIRING_DONE)
-		return r;
-	/* The newest rules count: what was narrowed meanwhile is. */
-	r = engine_watch_rules(e, &rules, err);
-	if (r < 0 && r != -ENOENT)
-		return r;
-	a.rule = rules_find(&rules, f.rule);
-	/* How its project narrows it is not known: it waits. */
-	if (a.rule && a.rule->problem)
-		return err_set(err, -EINVAL, "%s", a.rule->problem);
-	r = pipeline_engine(e, f.project, &a.there, err);
-	if (r < 0)
-		return r;
-	if (f.state != ENGINE_FIRING_DECIDED && (!a.rule || a.rule->off)) {
-		r = remove_clone(&a, err);
-		if (r < 0)
-			return r;
-		r = remove_experiments(&a, f.attempts, err);
-		return r < 0 ? r : drop(&a, "its rule is gone or off", err);
-	}
-	if (f.state != ENGINE_FIRING_DECIDED)
-		r = begin(&a, err);
-	if (r < 0)
-		return r;
-	r = carry_out(&a, err);
-	if (r < 0)
-		return r;
-	return action_tell(e, &a.lock, &f, &rules, err);
+	r = go_on(&a, id, &rules, err);
+	if (r < 0 && r != -EBUSY)
+		note_obstacle(&a, id, err);
+	return r;
 }
 
 /* --- trying -------------------------------------------------------------------------------- */

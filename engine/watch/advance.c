@@ -26,7 +26,7 @@ static uint64_t print_of(const struct engine_change *c)
 }
 
 /* By the clock that the soak counts by, which nobody sets. */
-void advance_is_due(const struct engine_changes *all, bool paused, int64_t now,
+void advance_is_due(const struct engine_changes *all, bool paused, bool working, int64_t now,
 		    struct advance_due *ret)
 {
 	*ret = (struct advance_due){ 0 };
@@ -36,13 +36,13 @@ void advance_is_due(const struct engine_changes *all, bool paused, int64_t now,
 		/* Nobody says when another process lets it go. */
 		const int64_t wait = c->alive ? NS_PER_S : ms * NS_PER_MS;
 
-		if (!may_go_on(c, paused))
+		if (!may_go_on(c, paused) || (c->alive && working))
 			continue;
 		if (wait > 0 && (ret->next == 0 || now + wait < ret->next))
 			ret->next = now + wait;
-		if (!c->alive && ms == 0)
-			ret->by_time += print_of(c);
-		if (!c->alive && ms < 0)
+		if (!c->alive && (ms == 0 || c->state == ENGINE_CHANGE_UNDOING))
+			ret->health += print_of(c);
+		else if (!c->alive && ms < 0)
 			ret->others += print_of(c);
 	}
 }

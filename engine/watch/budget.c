@@ -181,13 +181,10 @@ bool budget_allows(const struct engine_rules_of_watch *rules, const struct engin
 		   const struct engine_firings *all, const struct watch_control *control,
 		   int64_t now, char why[200], int64_t *until)
 {
-	const struct watch_pause *own = watch_control_of(control, rule->name);
-	int64_t reset = control->reset;
+	const int64_t reset = watch_control_reset(control, rule->name, now);
 	struct budget_use use;
 
 	*until = 0;
-	if (own && own->reset > reset)
-		reset = own->reset;
 	if (is_held(rule, control, why))
 		return false;
 	budget_count(all, rule, reset, now, &use);

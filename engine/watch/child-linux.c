@@ -92,6 +92,8 @@ static int work(struct loop *l, enum child_kind kind, const char *what, struct e
 		return action_do(l->engine, what, err);
 	case CHILD_ADVANCE:
 		return advance_all(l->engine, l->control.paused, err);
+	case CHILD_HEALTH:
+		return advance_all(l->engine, true, err);
 	case CHILD_TELL:
 		return news_tell(l->engine, &l->firings, &l->changes, err);
 	case CHILD_PROBE:

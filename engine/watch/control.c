@@ -22,11 +22,22 @@
 
 #define C(kind, member) FIELD(FIELD_##kind, struct watch_cursor, member)
 static const struct field cursor_list[] = {
-	C(NAME, rule),    C(TEXT, about),     C(ID, epoch),
-	C(INT, since),    C(ID, seen),        C(ID, receipt),
-	C(BOOL, failing), C(INT, checked),    C(NAME_OR_NULL, value),
-	C(UINT, inode),   C(UINT, offset),    C(BOOL, known),
-	C(BOOL, partial), C(UINT, probed_ms), C(INT, probed_since),
+	C(NAME, rule),
+	C(TEXT, about),
+	C(ID, epoch),
+	C(INT, since),
+	C(ID, seen),
+	C(ID, receipt),
+	C(BOOL, failing),
+	C(INT, checked),
+	C(NAME_OR_NULL, value),
+	C(UINT, inode),
+	C(UINT, offset),
+	C(BOOL, known),
+	C(BOOL, partial),
+	C(UINT, probed_ms),
+	C(INT, probed_since),
+	C(TEXT_OR_NULL, problem),
 };
 static const struct fields cursor_fields = FIELDS(struct watch_cursor, cursor_list);
 #undef C
@@ -61,7 +72,10 @@ static const struct field control_list[] = {
 };
 static const struct fields control_fields = FIELDS(struct watch_control, control_list);
 
-/* Version 1 had no epochs, version 2 no meters, and version 3 did not count what probes use. */
+/*
+ * Version 1 had no epochs, version 2 no meters, version 3 did not count what probes use, and version 4 did not say
+ * why a look failed.
+ */
 static void upgrade(struct json j)
 {
 	const struct json cursors = json_get_array(j, "cursors");
@@ -74,13 +88,16 @@ static void upgrade(struct json j)
 
 		if (version < 2)
 			json_set_null(c, "epoch");
-		json_set_bool(c, "partial", false);
-		json_set_uint(c, "probed_ms", 0);
-		json_set_int(c, "probed_since", 0);
+		if (version < 4) {
+			json_set_bool(c, "partial", false);
+			json_set_uint(c, "probed_ms", 0);
+			json_set_int(c, "probed_since", 0);
+		}
+		json_set_null(c, "problem");
 	}
 }
 
-const struct docket_kind watch_kind = { "watch", "watch", 4, &state_fields, upgrade };
+const struct docket_kind watch_kind = { "watch", "watch", 5, &state_fields, upgrade };
 const struct docket_kind control_kind = { "watch", "watch", 1, &control_fields, NULL };
 
 DEFINE_FIELDS_DONE(watch_state_done, struct watch_state, state_fields)
@@ -107,6 +124,20 @@ int watch_control_load(struct engine *e, struct watch_control *ret, struct err *
 const struct watch_pause *watch_control_of(const struct watch_control *c, const char *rule)
 {
 	return VEC_FIND(it, c->rules, c->n_rules, strcmp(it->rule, rule) == 0);
+}
+
+/* One that is yet to come was said while the clock was ahead: nobody knows when. */
+static int64_t if_past(int64_t at, int64_t now)
+{
+	return at > now ? 0 : at;
+}
+
+int64_t watch_control_reset(const struct watch_control *c, const char *rule, int64_t now)
+{
+	const struct watch_pause *own = watch_control_of(c, rule);
+	const int64_t all = if_past(c->reset, now), one = own ? if_past(own->reset, now) : 0;
+
+	return one > all ? one : all;
 }
 
 /* Another trigger under the same name begins anew. */

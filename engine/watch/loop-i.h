@@ -13,7 +13,7 @@ enum { PLACE_EVENTS, PLACE_CONFIG, PLACE_CLOCK, PLACE_RULES };
 /* How a child ends, beside 0 and (a probe that fails) 1. */
 enum { CHILD_FAILED = 2, CHILD_BUSY };
 
-enum child_kind { CHILD_ACTION, CHILD_ADVANCE, CHILD_PROBE, CHILD_TELL };
+enum child_kind { CHILD_ACTION, CHILD_ADVANCE, CHILD_HEALTH, CHILD_PROBE, CHILD_TELL };
 
 struct child {
 	pid_t pid;
@@ -56,9 +56,9 @@ struct loop {
 	size_t n_children;
 	struct failed *failed; /* owned */
 	size_t n_failed;
-	uint64_t print_tried; /* of changes that could go on */
-	uint64_t due_tried;   /* of those that time let go on, */
-	uint64_t due_retry;   /* which are not tried again before that unless they changed */
+	uint64_t print_tried;  /* of changes that could go on */
+	uint64_t health_tried; /* of those that soak or are taken back, */
+	uint64_t health_retry; /* which are not tried again before that unless they changed */
 	int64_t pruned;
 	off_t log_max; /* bytes, of what we wrote to standard error; 0: that is not ours to cut */
 	unsigned failures; /* of rounds, in a row */

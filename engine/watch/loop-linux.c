@@ -7,6 +7,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/stat.h>
@@ -21,7 +22,7 @@
 
 #define DUE_MS \
 	UINT64_C(1000) /* after which changes are tried again that are due and stay as they are */
-#define PARTIAL_MS UINT64_C(60000) /* how often a tree is looked at that cannot be watched whole */
+#define UNASKED_MS UINT64_C(60000) /* how often a tree is looked at of which no event came */
 #define STORM_FACTOR \
 	UINT64_C(10)             /* debounces, after which a storm is looked at though it goes on */
 #define SOON_MS     UINT64_C(50) /* between two rounds that only events are the reason for */
@@ -75,8 +76,8 @@ static int child_ended(struct loop *l, const struct child *c, int status, uint64
 
 	if (c->kind == CHILD_PROBE)
 		return probe_ended(l, c, status, cpu_ms, err);
-	if (c->kind == CHILD_ADVANCE)
-		l->due_retry = engine_clock_ms() + DUE_MS;
+	if (c->kind == CHILD_HEALTH)
+		l->health_retry = engine_clock_ms() + DUE_MS;
 	if (c->kind == CHILD_ADVANCE && !ok)
 		l->print_tried = 0;
 	if (!ok)
@@ -130,6 +131,27 @@ static void on_event(unsigned place, void *ctx)
 	}
 }
 
+/* Does nothing but an event say that there may be something new? */
+static bool awaits_events(const struct engine_rule *rule)
+{
+	return rule->trigger == ENGINE_TRIGGER_FILES || rule->trigger == ENGINE_TRIGGER_LOG;
+}
+
+/* No event tells what is not watched, nor that another directory got the name of one that stays. */
+static void look_unasked(struct loop *l, size_t i)
+{
+	struct follow *f = &l->follows[i];
+	const uint64_t now = engine_clock_ms();
+
+	if (now >= f->looked + UNASKED_MS) {
+		f->looked = now;
+		/* Of all rules that share the place: the first that looks finds it. */
+		if (tree_is_partial(l->tree, f->place) || tree_is_other(l->tree, f->place))
+			on_event(f->place, l);
+	}
+	loop_wake_in(l, f->looked + UNASKED_MS);
+}
+
 /* Left alone for long enough, or busy for too long. */
 static bool is_ripe(struct loop *l, size_t i)
 {
@@ -137,12 +159,8 @@ static bool is_ripe(struct loop *l, size_t i)
 	struct follow *f = &l->follows[i];
 	uint64_t at;
 
-	if (f->first == 0 && l->rules.list[i].trigger == ENGINE_TRIGGER_FILES &&
-	    tree_is_partial(l->tree, f->place)) {
-		if (now < f->looked + PARTIAL_MS)
-			loop_wake_in(l, f->looked + PARTIAL_MS);
-		return now >= f->looked + PARTIAL_MS;
-	}
+	if (f->first == 0 && awaits_events(&l->rules.list[i]))
+		look_unasked(l, i);
 	if (f->first == 0)
 		return false;
 	at = f->last + wait;
@@ -174,6 +192,16 @@ static int start_probe(struct loop *l, const struct engine_rule *rule, struct wa
 	return loop_child_start(l, CHILD_PROBE, rule->name, err);
 }
 
+/* For who asks for the status.  True: it is another than before, or none. */
+static bool note_problem(struct watch_cursor *c, const char *why)
+{
+	if (why ? c->problem && strcmp(c->problem, why) == 0 : !c->problem)
+		return false;
+	free(c->problem);
+	c->problem = why ? strdup(why) : NULL;
+	return true;
+}
+
 static int look_at_rule(struct loop *l, size_t i, int64_t now, bool *moved, struct err *err)
 {
 	struct engine_rule *rule = &l->rules.list[i];
@@ -192,8 +220,10 @@ static int look_at_rule(struct loop *l, size_t i, int64_t now, bool *moved, stru
 		return r;
 	rule->probed_ms = c->probed_ms;
 	rule->probed_since = c->probed_since;
-	if (rule->trigger == ENGINE_TRIGGER_FAILS)
+	if (rule->trigger == ENGINE_TRIGGER_FAILS) {
+		f->first = f->last = 0;
 		return start_probe(l, rule, c, now, err);
+	}
 	if (f->retry > engine_clock_ms()) {
 		loop_wake_in(l, f->retry);
 		return 0;
@@ -202,10 +232,17 @@ static int look_at_rule(struct loop *l, size_t i, int64_t now, bool *moved, stru
 		f->first = f->last = 0;
 		f->looked = engine_clock_ms();
 	}
+	if (ripe && awaits_events(rule)) {
+		loop_wake_in(l, f->looked + UNASKED_MS);
+		/* What changes from here on is an event. */
+		r = tree_find(l->tree, f->place, err);
+	}
+	if (r < 0)
+		return r;
 	r = trigger_look(l->engine, rule, c, ripe, now, &l->view, &next, &problem);
 	loop_wake_at(l, next);
+	*moved |= note_problem(c, r < 0 ? problem.msg : NULL) || r > 0;
 	if (r >= 0) {
-		*moved |= r > 0;
 		f->failures = 0;
 		return 0;
 	}
@@ -230,25 +267,34 @@ static int look_at_rules(struct loop *l, int64_t now, struct err *err)
 
 /* --- changes ------------------------------------------------------------------------------- */
 
+/* And take back what is sick, by a process of its own: another change's checks may take long. */
+static int watch_health(struct loop *l, const struct advance_due *due, struct err *err)
+{
+	if (due->health == 0 || loop_child_is_running(l, CHILD_HEALTH, "health") ||
+	    loop_child_is_left_alone(l, "health"))
+		return 0;
+	if (due->health == l->health_tried && engine_clock_ms() < l->health_retry) {
+		loop_wake_in(l, l->health_retry);
+		return 0;
+	}
+	l->health_tried = due->health;
+	return loop_child_start(l, CHILD_HEALTH, "health", err);
+}
+
 static int advance(struct loop *l, int64_t now, struct err *err)
 {
+	const bool advances = loop_child_is_running(l, CHILD_ADVANCE, "changes");
 	struct advance_due due;
-	bool others, by_time;
+	int r;
 
-	if (loop_child_is_running(l, CHILD_ADVANCE, "changes") ||
-	    loop_child_is_left_alone(l, "changes"))
-		return 0;
-	advance_is_due(&l->changes, l->control.paused, now, &due);
+	advance_is_due(&l->changes, l->control.paused,
+		       advances || loop_child_is_running(l, CHILD_HEALTH, "health"), now, &due);
 	loop_wake_at(l, due.next);
-	others = due.others != 0 && due.others != l->print_tried;
-	by_time =
-	    due.by_time != 0 && (due.by_time != l->due_tried || engine_clock_ms() >= l->due_retry);
-	if (due.by_time != 0 && !by_time)
-		loop_wake_in(l, l->due_retry);
-	if (!others && !by_time)
-		return 0;
+	r = watch_health(l, &due, err);
+	if (r < 0 || advances || due.others == 0 || due.others == l->print_tried ||
+	    loop_child_is_left_alone(l, "changes"))
+		return r;
 	l->print_tried = due.others;
-	l->due_tried = due.by_time;
 	return loop_child_start(l, CHILD_ADVANCE, "changes", err);
 }
 
@@ -312,8 +358,8 @@ static int round_of(struct loop *l, struct err *err)
 	return r;
 }
 
-/* By the clock that people set: it is heard when it is set. */
-static int set_timer(struct loop *l, struct err *err)
+/* By the clock that people set: it is heard when it is set.  ECANCELED: it was set just now. */
+static int try_timer(struct loop *l)
 {
 	const uint64_t ms = engine_clock_ms();
 	const int64_t wait = (l->next - pipeline_now()) / NS_PER_MS + 1;
@@ -334,10 +380,18 @@ static int set_timer(struct loop *l, struct err *err)
 		spec.it_value.tv_sec++;
 		spec.it_value.tv_nsec -= NS_PER_S;
 	}
-	return timerfd_settime(l->timer, TFD_TIMER_ABSTIME | TFD_TIMER_CANCEL_ON_SET, &spec, NULL) <
-		       0
-		   ? err_sys(err, "setting a timer")
-		   : 0;
+	return timerfd_settime(l->timer, TFD_TIMER_ABSTIME | TFD_TIMER_CANCEL_ON_SET, &spec, NULL);
+}
+
+static int set_timer(struct loop *l, struct err *err)
+{
+	int r = try_timer(l);
+
+	while (r < 0 && errno == ECANCELED) {
+		loop_wake_in(l, engine_clock_ms()); /* a round puts right what goes by that clock */
+		r = try_timer(l);
+	}
+	return r < 0 ? err_sys(err, "setting a timer") : 0;
 }
 
 static void hear_signals(struct loop *l)
@@ -384,17 +438,17 @@ static int wait_for_more(struct loop *l, struct err *err)
  */
 static bool is_storm(struct loop *l)
 {
-	const uint64_t soon = l->round + SOON_MS;
+	const uint64_t soon = l->round + SOON_MS, now = engine_clock_ms();
 
 	/* What a round began tells of itself at once, and that needs its processor more than we do. */
-	if (l->only_events && engine_clock_ms() < soon) {
+	if (l->only_events && now < soon) {
 		loop_wake_in(l, soon);
 		return true;
 	}
-	if (!l->only_files)
+	if (!l->only_files || (l->next_ms > 0 && l->next_ms <= now))
 		return false;
 	for (size_t i = 0; i < l->rules.n; i++)
-		if (l->follows[i].first != 0 && is_ripe(l, i))
+		if (l->follows[i].first != 0 && l->follows[i].retry <= now && is_ripe(l, i))
 			return false;
 	return true;
 }
@@ -408,7 +462,8 @@ static int go_on(struct loop *l, struct err *err)
 	if (l->ends)
 		return 0;
 	if (r >= 0 && l->retry > engine_clock_ms()) {
-		loop_wake_in(l, l->retry);
+		l->next = 0;
+		l->next_ms = l->retry;
 		return 0;
 	}
 	if (r >= 0)

@@ -77,7 +77,7 @@ static int watch_all(struct loop *l, struct err *err)
 		return err_nomem(err);
 	tree_free(l->tree);
 	l->tree = NULL;
-	r = tree_open(&l->tree, err);
+	r = tree_open(l->engine->store_path, &l->tree, err);
 	if (r < 0)
 		return r;
 	r = path_make_dirs(events, 0700, err);
@@ -120,8 +120,10 @@ void loop_tell_partial(struct loop *l)
 		const struct engine_rule *rule = &l->rules.list[i];
 		struct watch_cursor *c;
 
+		/* That one is not there is said by whoever looks at it. */
 		if (rule->trigger != ENGINE_TRIGGER_FILES || l->follows[i].told ||
-		    !tree_is_partial(l->tree, l->follows[i].place))
+		    !tree_is_partial(l->tree, l->follows[i].place) ||
+		    tree_is_lost(l->tree, l->follows[i].place))
 			continue;
 		l->follows[i].told = true;
 		log_warn("rule '%s': not all directories of '%s' can be watched, so it is looked "

@@ -54,7 +54,7 @@ static void describe(const struct engine_watch_status *s, const struct watch_con
 		     struct watch_state *state, struct engine_rule_status *ret)
 {
 	const struct watch_pause *own = watch_control_of(control, ret->rule->name);
-	const int64_t reset = own && own->reset > control->reset ? own->reset : control->reset;
+	const int64_t reset = watch_control_reset(control, ret->rule->name, s->now);
 	const struct engine_budget *b = &ret->rule->budget;
 	bool queued = false, running = false, allowed;
 	struct watch_cursor *cursor;
@@ -82,6 +82,9 @@ static void describe(const struct engine_watch_status *s, const struct watch_con
 		ret->state = "stopped";
 	else
 		ret->state = queued ? (allowed ? "queued" : "waits") : "ready";
+	if (cursor && cursor->problem && *ret->why == '\0' && !ret->rule->off)
+		snprintf(ret->why, sizeof(ret->why), "its trigger cannot be looked at: %.150s",
+			 cursor->problem);
 	if (cursor && cursor->partial && *ret->why == '\0')
 		snprintf(ret->why, sizeof(ret->why),
 			 "not all of its directories can be watched: it looks once a minute");

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/inotify.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/map.h"
@@ -19,7 +20,7 @@
 #define WATCHES_MAX 100000
 #define NAMES_MASK                                                                          \
 	(IN_CREATE | IN_DELETE | IN_MOVED_FROM | IN_MOVED_TO | IN_CLOSE_WRITE | IN_ATTRIB | \
-	 IN_ONLYDIR | IN_DONT_FOLLOW | IN_EXCL_UNLINK)
+	 IN_MOVE_SELF | IN_ONLYDIR | IN_EXCL_UNLINK)
 /* A log that is appended to is never closed. */
 #define FILES_MASK (NAMES_MASK | IN_MODIFY)
 
@@ -30,8 +31,11 @@ struct watched {
 };
 
 struct place {
-	char *path; /* owned */
-	bool whole;
+	char *path;       /* owned */
+	bool whole, lost; /* lost: there was no such directory, or it is gone */
+	int wd;           /* 0: it is not watched */
+	dev_t dev;
+	ino_t ino;
 };
 
 struct watch_tree {
@@ -39,6 +43,8 @@ struct watch_tree {
 	struct map dirs; /* wd -> struct watched, owned */
 	struct place places[PLACES_MAX];
 	uint64_t partial; /* places of which some directory is not watched */
+	dev_t store_dev;  /* the directory of the store */
+	ino_t store_ino;
 };
 
 static uint64_t hash_wd(const void *key)
@@ -51,12 +57,17 @@ static bool equal_wd(const void *a, const void *b)
 	return *(const int *)a == *(const int *)b;
 }
 
-int tree_open(struct watch_tree **ret, struct err *err)
+int tree_open(const char *store, struct watch_tree **ret, struct err *err)
 {
 	struct watch_tree *t = calloc(1, sizeof(*t));
+	struct stat st;
 
 	if (!t)
 		return err_nomem(err);
+	if (stat(store, &st) == 0) {
+		t->store_dev = st.st_dev;
+		t->store_ino = st.st_ino;
+	}
 	t->dirs = MAP_INIT(hash_wd, equal_wd);
 	t->fd = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
 	if (t->fd < 0) {
@@ -98,11 +109,17 @@ int tree_fd(const struct watch_tree *t)
 
 bool tree_is_partial(const struct watch_tree *t, unsigned number)
 {
-	return number >= PLACES_MAX || (t->partial >> number & 1);
+	return number >= PLACES_MAX || t->places[number].lost || (t->partial >> number & 1);
+}
+
+bool tree_is_lost(const struct watch_tree *t, unsigned number)
+{
+	return number < PLACES_MAX && t->places[number].lost;
 }
 
 /* --- adding -------------------------------------------------------------------------------- */
 
+/* The watch, or an error. */
 static int enter(struct watch_tree *t, int wd, const char *path, uint64_t places, uint64_t whole)
 {
 	struct watched *w = map_get(&t->dirs, &wd);
@@ -124,21 +141,37 @@ static int enter(struct watch_tree *t, int wd, const char *path, uint64_t places
 	}
 	w->places |= places;
 	w->whole |= whole;
-	return w->path ? 0 : -ENOMEM;
+	return w->path ? wd : -ENOMEM;
 }
 
-static int watch_dir(struct watch_tree *t, const char *path, uint64_t places, uint64_t whole)
+static int watch_dir(struct watch_tree *t, const char *path, uint64_t places, uint64_t whole,
+		     uint32_t flags)
 {
 	const uint32_t mask = whole == places ? NAMES_MASK : FILES_MASK;
 	int wd;
 
 	if (t->dirs.n >= WATCHES_MAX)
 		return -ENOSPC;
-	wd = inotify_add_watch(t->fd, path, mask | IN_MASK_ADD);
+	wd = inotify_add_watch(t->fd, path, mask | flags | IN_MASK_ADD);
 	return wd < 0 ? -errno : enter(t, wd, path, places, whole);
 }
 
-static int add_names(const char *path, struct strlist *more)
+/* What a round writes there would have the next one look again, and so on. */
+static bool is_store(const struct watch_tree *t, const char *path)
+{
+	struct stat st;
+
+	return lstat(path, &st) == 0 && st.st_dev == t->store_dev && st.st_ino == t->store_ino;
+}
+
+/* Git's own folder changes with every command of git's, and is never what a rule is about. */
+static bool may_be_dir(const struct dirent *d)
+{
+	return (d->d_type == DT_DIR || d->d_type == DT_UNKNOWN) && strcmp(d->d_name, ".") != 0 &&
+	       strcmp(d->d_name, "..") != 0 && strcmp(d->d_name, ".git") != 0;
+}
+
+static int add_names(const struct watch_tree *t, const char *path, struct strlist *more)
 {
 	DIR *dir = opendir(path);
 	struct dirent *d;
@@ -146,52 +179,118 @@ static int add_names(const char *path, struct strlist *more)
 
 	if (!dir)
 		return 0;
-	while (r >= 0 && (d = readdir(dir)))
-		/* Git's own folder changes with every command of git's, and is never what a rule is about. */
-		if (d->d_type == DT_DIR && strcmp(d->d_name, ".") != 0 &&
-		    strcmp(d->d_name, "..") != 0 && strcmp(d->d_name, ".git") != 0)
-			r = strlist_take(more, path_join(path, d->d_name));
+	while (r >= 0 && (d = readdir(dir))) {
+		AUTO_FREE char *one = may_be_dir(d) ? path_join(path, d->d_name) : NULL;
+
+		if (may_be_dir(d) && !(one && d->d_ino == t->store_ino && is_store(t, one)))
+			r = strlist_take(more, TAKE_PTR(one));
+	}
 	closedir(dir);
 	return r;
 }
 
 /* First the watch, then the names: what is made meanwhile is seen by one or the other. */
-static int watch_all(struct watch_tree *t, const char *path, uint64_t places)
+static int watch_below(struct watch_tree *t, const char *top, uint64_t places)
 {
 	CLEANUP(strlist_done) struct strlist left = { 0 };
-	int r = strlist_add(&left, path);
+	int r = add_names(t, top, &left);
 
 	while (r >= 0 && left.n > 0) {
 		AUTO_FREE char *one = left.list[--left.n];
 
 		left.list[left.n] = NULL;
-		r = watch_dir(t, one, places, places);
+		r = watch_dir(t, one, places, places, IN_DONT_FOLLOW);
 		if (r == -ENOENT || r == -ENOTDIR || r == -EACCES)
 			r = 0;
 		else if (r >= 0)
-			r = add_names(one, &left);
+			r = add_names(t, one, &left);
 	}
 	if (r < 0)
 		t->partial |= places;
 	return r;
 }
 
-int tree_add(struct watch_tree *t, const char *path, bool whole, unsigned number, struct err *err)
+static int watch_new(struct watch_tree *t, const char *path, uint64_t places)
 {
-	uint64_t bit;
+	int r = is_store(t, path) ? -ENOENT : watch_dir(t, path, places, places, IN_DONT_FOLLOW);
+
+	if (r == -ENOENT || r == -ENOTDIR || r == -EACCES)
+		return 0;
+	return r < 0 ? r : watch_below(t, path, places);
+}
+
+/* A place may be named by a symlink; nothing below it is. */
+static int watch_place(struct watch_tree *t, unsigned number)
+{
+	const uint64_t bit = UINT64_C(1) << number;
+	struct place *p = &t->places[number];
+	struct stat st = { 0 };
 	int r;
 
+	/* First: one that takes its place meanwhile is found to be another. */
+	r = stat(p->path, &st) < 0 ? -errno : 0;
+	p->dev = st.st_dev;
+	p->ino = st.st_ino;
+	if (r >= 0)
+		r = watch_dir(t, p->path, bit, p->whole ? bit : 0, 0);
+	p->wd = r >= 0 ? r : 0;
+	p->lost = r == -ENOENT || r == -ENOTDIR || r == -EACCES;
+	if (p->lost)
+		return 0;
+	if (r >= 0 && p->whole)
+		r = watch_below(t, p->path, bit);
+	if (r < 0)
+		t->partial |= bit;
+	return r == -ENOMEM ? r : 0;
+}
+
+int tree_add(struct watch_tree *t, const char *path, bool whole, unsigned number, struct err *err)
+{
 	if (number >= PLACES_MAX)
 		return 0;
-	bit = UINT64_C(1) << number;
 	free(t->places[number].path);
 	t->places[number] = (struct place){ .path = strdup(path), .whole = whole };
 	if (!t->places[number].path)
 		return err_nomem(err);
-	r = whole ? watch_all(t, path, bit) : watch_dir(t, path, bit, 0);
-	if (r < 0)
-		t->partial |= bit;
-	return r == -ENOMEM ? err_nomem(err) : 0;
+	return watch_place(t, number) < 0 ? err_nomem(err) : 0;
+}
+
+/* At once: that each watch is gone is what the kernel says only as long as its queue has room. */
+static void leave_place(struct watch_tree *t, unsigned number)
+{
+	const uint64_t bit = UINT64_C(1) << number;
+	struct watched *w;
+	size_t pos = 0;
+
+	while ((w = map_next(&t->dirs, &pos))) {
+		if (!(w->places & bit))
+			continue;
+		w->places &= ~bit;
+		w->whole &= ~bit;
+		if (w->places != 0)
+			continue;
+		inotify_rm_watch(t->fd, w->wd);
+		map_remove(&t->dirs, &w->wd);
+		watched_free(w);
+	}
+	t->partial &= ~bit;
+}
+
+bool tree_is_other(const struct watch_tree *t, unsigned number)
+{
+	const struct place *p = number < PLACES_MAX ? &t->places[number] : NULL;
+	struct stat st;
+
+	return p && p->path &&
+	       (p->lost || stat(p->path, &st) < 0 || st.st_dev != p->dev || st.st_ino != p->ino);
+}
+
+int tree_find(struct watch_tree *t, unsigned number, struct err *err)
+{
+	if (!tree_is_other(t, number))
+		return 0;
+	leave_place(t, number);
+	return watch_place(t, number) < 0 ? err_nomem(err) : 0;
 }
 
 /* --- reading ------------------------------------------------------------------------------- */
@@ -224,6 +323,9 @@ static uint64_t happened(struct watch_tree *t, const struct inotify_event *e)
 	if (e->mask & IN_IGNORED) {
 		const uint64_t places = w->places;
 
+		/* One that is made again may have the same number. */
+		for (size_t i = 0; i < PLACES_MAX; i++)
+			t->places[i].lost |= t->places[i].wd == e->wd;
 		map_remove(&t->dirs, &e->wd);
 		watched_free(w);
 		return places;
@@ -232,7 +334,7 @@ static uint64_t happened(struct watch_tree *t, const struct inotify_event *e)
 		return w->places & ~w->whole;
 	if ((e->mask & IN_ISDIR) && (e->mask & (IN_CREATE | IN_MOVED_TO)) && w->whole) {
 		path = path_join(w->path, e->name);
-		if (!path || watch_all(t, path, w->whole) < 0)
+		if (!path || watch_new(t, path, w->whole) < 0)
 			t->partial |= w->whole;
 	}
 	return w->places;

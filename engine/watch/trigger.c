@@ -17,7 +17,8 @@
 #include "engine/watch/watch-i.h"
 
 #define LOOK_NS   (INT64_C(60) * NS_PER_S) /* how often limits are looked at */
-#define LOG_MAX   ((size_t)1 << 20)        /* bytes of a log that are read at a time */
+#define LOG_PIECE ((size_t)1 << 20)        /* bytes of a log that are read at a time */
+#define LOG_MAX   (64 * LOG_PIECE)         /* and in one look */
 #define LINE_SHOW 400
 #define REF_MAX   ((size_t)4 << 20)
 
@@ -217,7 +218,19 @@ static int look_ref(struct engine *e, const struct engine_rule *rule, struct wat
 
 /* --- logs ---------------------------------------------------------------------------------- */
 
-/* The last line that matches in what was added, owned; *used: bytes of whole lines. */
+static int match_line(const regex_t *re, const char *text, size_t len, char **ret, struct err *err)
+{
+	AUTO_FREE char *line = strndup(text, len);
+
+	if (!line)
+		return err_nomem(err);
+	return regexec(re, line, 0, NULL, 0) == 0 ? text_set(ret, err, "%.*s", LINE_SHOW, line) : 0;
+}
+
+/*
+ * The last line that matches in what was added, owned; *used: bytes of whole lines.  Of a line that
+ * fills a whole piece, that piece counts as the line.
+ */
 static int find_line(const struct engine_rule *rule, const char *text, size_t len, char **ret,
 		     size_t *used, struct err *err)
 {
@@ -227,27 +240,33 @@ static int find_line(const struct engine_rule *rule, const char *text, size_t le
 	if (regcomp(&re, rule->match, REG_EXTENDED | REG_NOSUB) != 0)
 		return err_set(err, -EINVAL, "'%s' is no regular expression", rule->match);
 	for (const char *end; r >= 0 && (end = memchr(text + *used, '\n', len - *used));) {
-		AUTO_FREE char *line = strndup(text + *used, (size_t)(end - text) - *used);
-
+		r = match_line(&re, text + *used, (size_t)(end - text) - *used, ret, err);
 		*used = (size_t)(end - text) + 1;
-		if (!line)
-			r = err_nomem(err);
-		else if (regexec(&re, line, 0, NULL, 0) == 0)
-			r = text_set(ret, err, "%.*s", LINE_SHOW, line);
+	}
+	if (r >= 0 && *used == 0 && len == LOG_PIECE) {
+		r = match_line(&re, text, len, ret, err);
+		*used = len;
 	}
 	regfree(&re);
 	return r;
 }
 
-static int read_added(const struct engine_rule *rule, struct watch_cursor *c, struct buf *text,
-		      bool *ret_moved, struct err *err)
+/* *ret: open at what was added, from c->offset to *ret_size; -1: there is no such file. */
+static int open_log(struct engine *e, const struct engine_rule *rule, struct watch_cursor *c,
+		    int *ret, uint64_t *ret_size, bool *ret_moved, struct err *err)
 {
 	AUTO_CLOSE int fd = open(rule->file, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 	struct stat st;
-	ssize_t n;
 
+	/* All that it holds once it is there is new, though it may get the number of one that was. */
+	if (fd < 0 && errno == ENOENT) {
+		*ret_moved = !c->known || c->inode != 0;
+		c->known = true;
+		c->inode = c->offset = 0;
+		return 0;
+	}
 	if (fd < 0)
-		return errno == ENOENT ? 0 : err_sys(err, "opening '%s'", rule->file);
+		return err_sys(err, "opening '%s'", rule->file);
 	if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode))
 		return err_set(err, -EINVAL, "'%s' is no file of lines", rule->file);
 	/* Another file, or one that was emptied, is read from its start; the first is read from its end. */
@@ -257,38 +276,77 @@ static int read_added(const struct engine_rule *rule, struct watch_cursor *c, st
 		c->since++;
 		c->known = *ret_moved = true;
 	}
-	if ((uint64_t)st.st_size - c->offset > LOG_MAX)
+	if ((uint64_t)st.st_size - c->offset > LOG_MAX) {
+		engine_warn(e, "rule '%s': '%s' became so long that only the end of it is read",
+			    rule->name, rule->file);
 		c->offset = (uint64_t)st.st_size - LOG_MAX;
-	if (buf_reserve(text, LOG_MAX) < 0)
-		return err_nomem(err);
-	n = fdio_pread(fd, text->data, LOG_MAX, (off_t)c->offset);
-	if (n < 0)
-		return err_set(err, (int)n, "reading '%s': %s", rule->file, strerror((int)-n));
-	text->len = (size_t)n;
+	}
+	*ret_size = (uint64_t)st.st_size;
+	*ret = TAKE_FD(fd);
 	return 0;
+}
+
+/* Is that within a line of which a piece was matched already? */
+static bool is_within_line(int fd, char *piece, uint64_t at)
+{
+	return at >= LOG_PIECE &&
+	       fdio_pread(fd, piece, LOG_PIECE, (off_t)(at - LOG_PIECE)) == (ssize_t)LOG_PIECE &&
+	       !memchr(piece, '\n', LOG_PIECE);
+}
+
+static size_t rest_of_line(const char *text, size_t len)
+{
+	const char *end = memchr(text, '\n', len);
+
+	return end ? (size_t)(end - text) + 1 : len;
+}
+
+/* The last line that matches, owned, or as it was; *at moves behind the last whole line. */
+static int find_last_line(const struct engine_rule *rule, int fd, uint64_t *at, uint64_t size,
+			  char **ret, struct err *err)
+{
+	CLEANUP(buf_done) struct buf text = BUF_INIT;
+	size_t used = 1;
+	int r = 0;
+
+	if (buf_reserve(&text, LOG_PIECE) < 0)
+		return err_nomem(err);
+	for (; r >= 0 && used > 0 && *at < size; *at += used) {
+		const bool within = is_within_line(fd, (char *)text.data, *at);
+		const ssize_t n = fdio_pread(fd, text.data, LOG_PIECE, (off_t)*at);
+
+		if (n < 0)
+			return err_set(err, (int)n, "reading '%s': %s", rule->file,
+				       strerror((int)-n));
+		used = within ? rest_of_line((const char *)text.data, (size_t)n) : 0;
+		if (!within)
+			r = find_line(rule, (const char *)text.data, (size_t)n, ret, &used, err);
+	}
+	return r;
 }
 
 static int look_log(struct engine *e, const struct engine_rule *rule, struct watch_cursor *c,
 		    bool dirty, int64_t now, struct files_view *view, int64_t *ret_next,
 		    struct err *err)
 {
-	CLEANUP(buf_done) struct buf text = BUF_INIT;
 	AUTO_FREE char *line = NULL;
+	AUTO_CLOSE int fd = -1;
 	char key[ENGINE_ID_SIZE + 96], id[ENGINE_ID_SIZE];
 	bool moved = false;
-	size_t used = 0;
+	uint64_t size = 0, at;
 	int r;
 
 	if (!dirty && c->known)
 		return 0;
-	r = read_added(rule, c, &text, &moved, err);
-	if (r >= 0)
-		r = find_line(rule, (const char *)text.data, text.len, &line, &used, err);
+	r = open_log(e, rule, c, &fd, &size, &moved, err);
+	at = c->offset;
+	if (r >= 0 && fd >= 0)
+		r = find_last_line(rule, fd, &at, size, &line, err);
 	if (r < 0)
 		return r;
 	/* A file that was emptied has its lines at the same places again. */
-	snprintf(key, sizeof(key), "%s %" PRId64 " %" PRIu64 " %" PRIu64 " %zu", c->epoch, c->since,
-		 c->inode, c->offset, used);
+	snprintf(key, sizeof(key), "%s %" PRId64 " %" PRIu64 " %" PRIu64 " %" PRIu64, c->epoch,
+		 c->since, c->inode, c->offset, at - c->offset);
 	if (line)
 		r = firing_make(
 		    e, rule,
@@ -296,8 +354,9 @@ static int look_log(struct engine *e, const struct engine_rule *rule, struct wat
 		    id, err);
 	if (r < 0)
 		return r;
-	c->offset += used;
-	return moved || used > 0;
+	moved |= at > c->offset;
+	c->offset = at;
+	return moved;
 }
 
 /* --- limits -------------------------------------------------------------------------------- */

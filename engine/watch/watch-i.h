@@ -74,6 +74,7 @@ struct watch_cursor {
 	uint64_t inode, offset;       /* of a log */
 	bool known;                   /* it was looked at before */
 	bool partial;                 /* of files: some directory cannot be watched */
+	char *problem;                /* why the last look at the trigger failed, or NULL */
 	/* Processor time of its probes since then, within a day. */
 	uint64_t probed_ms;
 	int64_t probed_since;
@@ -123,6 +124,9 @@ NODISCARD int watch_state_load(struct engine *e, const struct docket_lock *l,
 			       struct watch_state *ret, bool *ret_alive, struct err *err);
 NODISCARD int watch_control_load(struct engine *e, struct watch_control *ret, struct err *err);
 const struct watch_pause *watch_control_of(const struct watch_control *c, const char *rule);
+
+/* Failures of the rule before that do not count. */
+int64_t watch_control_reset(const struct watch_control *c, const char *rule, int64_t now);
 
 /* The cursor of a rule; NULL: no memory.  A time of it that is yet to come is now: somebody set the clock. */
 struct watch_cursor *watch_cursor(struct watch_state *s, const struct engine_rule *rule,
@@ -199,12 +203,14 @@ NODISCARD int advance_all(struct engine *e, bool paused, struct err *err);
 
 /* What could go on.  Each print is another number than before if one of those changed; 0: there is none. */
 struct advance_due {
-	uint64_t by_time; /* print of those that time lets go on now */
-	uint64_t others;  /* print of those that wait for nothing */
-	int64_t next;     /* when to look again; 0: none waits so */
+	uint64_t
+	    health; /* print of those whose soak is to be looked at now, or that are taken back */
+	uint64_t others; /* print of those that wait for nothing */
+	int64_t next;    /* when to look again; 0: none waits so */
 };
 
-void advance_is_due(const struct engine_changes *all, bool paused, int64_t now,
+/* `working`: a child of ours takes some of them further, and says so when it ends. */
+void advance_is_due(const struct engine_changes *all, bool paused, bool working, int64_t now,
 		    struct advance_due *ret);
 
 /* --- news.c -------------------------------------------------------------------------------- */
@@ -254,10 +260,10 @@ NODISCARD int trigger_probed(struct engine *e, const struct engine_rule *rule,
 
 struct watch_tree;
 
-/* Where to poll; -1: this system cannot. */
-NODISCARD int tree_open(struct watch_tree **ret, struct err *err);
+/* What lies in the directory of the store is no event of a tree that holds it. */
+NODISCARD int tree_open(const char *store, struct watch_tree **ret, struct err *err);
 void tree_free(struct watch_tree *t);
-int tree_fd(const struct watch_tree *t);
+int tree_fd(const struct watch_tree *t); /* where to poll */
 
 /* Watch a directory with all below it, or (`whole` false) alone.  `number`: by which tree_read() calls it. */
 NODISCARD int tree_add(struct watch_tree *t, const char *path, bool whole, unsigned number,
@@ -266,6 +272,15 @@ NODISCARD int tree_add(struct watch_tree *t, const char *path, bool whole, unsig
 /* Call `fn` for each number below which something changed; one that is not fully watched may be missed. */
 void tree_read(struct watch_tree *t, void (*fn)(unsigned number, void *ctx), void *ctx);
 bool tree_is_partial(const struct watch_tree *t, unsigned number);
+
+/* Is there no directory of that name?  Then nothing of it is watched, until tree_find() finds one. */
+bool tree_is_lost(const struct watch_tree *t, unsigned number);
+
+/* Does the place's name mean another directory now than is watched, or none? */
+bool tree_is_other(const struct watch_tree *t, unsigned number);
+
+/* Then watch that one. */
+NODISCARD int tree_find(struct watch_tree *t, unsigned number, struct err *err);
 
 /* --- loop-linux.c -------------------------------------------------------------------------- */
 

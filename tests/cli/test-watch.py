@@ -1,5 +1,6 @@
 """Rules: what fires them, what is tried, what lands, and what a budget holds back."""
 
+import contextlib
 import http.server
 import json
 import os
@@ -8,6 +9,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 import urllib.error
@@ -178,6 +180,24 @@ def a_clock_that_was_ahead_freezes_nothing(w: World):
     clock.forward(HOUR)
     once(w)
     assert results(w, "night") == ["nothing"] * 2, firings(w)
+
+
+@test
+def a_resume_while_the_clock_was_ahead_lets_nothing_fail_for_ever(w: World):
+    clock = Clock(w)
+    rules(w, "name: bad, on: fire, run: exit 1, budget: {failures: 1}")
+    clock.forward(8760 * HOUR)
+    w.ok("watch", "resume")
+    w.ok("watch", "resume", "bad")
+    clock.forward(-8760 * HOUR)
+    for _ in range(2):
+        clock.forward(HOUR)
+        fire(w, "bad")
+        once(w)
+    assert results(w) == ["failed", None] and rule_of(w, "bad")["state"] == "stopped", status(w)
+    w.ok("watch", "resume", "bad")
+    once(w)
+    assert results(w) == ["failed", "failed"], firings(w)
 
 
 @test
@@ -378,6 +398,23 @@ def while_it_is_paused_what_has_landed_keeps_its_health_checks(w: World):
     clock.forward(10 * MINUTE)
     once(w)
     assert [c["state"] for c in status(w)["changes"]] == ["sick"] and not (there / "a.txt").exists(), status(w)
+
+
+@test
+def the_checks_of_one_change_keep_no_other_from_its_health_checks(w: World):
+    rules(w, "name: a, on: fire, run: echo a > a.txt, then: ship", "name: slow, on: fire, run: touch slow, then: ship")
+    rounds = w.home / "rounds"
+    stages(w, "{name: dev, target: ., approve: always, checks: ['test ! -e slow || sleep 300'], soak: 1h, "
+              f"health: ['echo >> {rounds}'], health_every: 1s}}")
+    w.ok("watch", "start")
+    for rule in ("a", "slow"):
+        fire(w, rule)
+        until(lambda: any(f["rule"] == rule and f["change"] for f in firings(w)))
+        w.ok("approve", next(f["change"] for f in firings(w, rule)))
+    until(lambda: any("sleep 300" in str(r["command"]) for r in w.ok("ps", "--json").json("snap.ps/1")["runs"]))
+    before = len(rounds.read_text())
+    until(lambda: len(rounds.read_text()) >= before + 3, 60)
+    w.ok("watch", "stop")
 
 
 @test
@@ -645,20 +682,34 @@ def probes_are_within_the_budget_of_their_rule(w: World):
     assert len(w.ok("runs", "--json").json("snap.runs/1")["runs"]) == 2, "a rule that is paused probes nothing"
 
 
-@test
-def a_storm_of_files_costs_no_rounds(w: World):
+@contextlib.contextmanager
+def rounds_of(w):
+    """How many rounds a watching process has begun, whenever that is asked; none of its trace is in a project."""
     if not shutil.which("strace"):
         raise Skip("needs strace")
-    rules(w, "name: a, on: {files: ['*.x'], debounce: 2s}, run: 'true'")
-    trace = w.home / "trace"
-    watch = subprocess.Popen(["strace", "-o", str(trace), "-e", "trace=openat", SNAP, "watch", "start", "--foreground"],
-                             cwd=w.project, env=w.env, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    with tempfile.TemporaryDirectory() as top:
+        trace = Path(top) / "trace"
+        watch = subprocess.Popen(["strace", "-o", str(trace), "-e", "trace=openat", SNAP, "watch", "start", "--foreground"],
+                                 cwd=w.project, env=w.env, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
-    def rounds():
-        return trace.read_text().count(f'"{w.store}/firings"')
+        def rounds():
+            return trace.read_text().count(f'"{w.store}/firings"')
 
-    try:
-        until(lambda: trace.exists() and rounds() >= 1)
+        try:
+            until(lambda: trace.exists() and rounds() >= 1)
+            yield rounds
+        finally:
+            children = Path(f"/proc/{watch.pid}/task/{watch.pid}/children").read_text().split()
+            for pid in children:
+                os.kill(int(pid), signal.SIGTERM)
+            watch.wait(30)
+
+
+@test
+def a_storm_of_files_costs_no_rounds(w: World):
+    rules(w, "name: a, on: {files: ['*.x'], debounce: 2s}, run: 'true'",
+          "name: b, on: {fails: 'true', every: 1h}, run: 'true'")
+    with rounds_of(w) as rounds:
         time.sleep(0.5)
         before = rounds()
         for i in range(100):
@@ -666,12 +717,20 @@ def a_storm_of_files_costs_no_rounds(w: World):
             time.sleep(0.01)
         during = rounds() - before
         until(lambda: len(firings(w)) == 1 and firings(w)[0]["result"])
-    finally:
-        children = Path(f"/proc/{watch.pid}/task/{watch.pid}/children").read_text().split()
-        for pid in children:
-            os.kill(int(pid), signal.SIGTERM)
-        watch.wait(30)
-    assert during <= 5, during
+    assert during <= 25, during  # of 100 files; a busy machine has more rounds in that time
+
+
+@test
+def what_snap_writes_itself_is_no_event_of_a_project_that_holds_its_store(w: World):
+    config(w, "watch.yaml", f"rules: [{{name: a, project: {w.top}, on: {{files: ['*.x'], debounce: 100ms}}, run: 'true'}}]\n")
+    with rounds_of(w) as rounds:
+        put(w.top / "1.x")
+        until(lambda: len(firings(w)) == 1 and firings(w)[0]["result"])
+        time.sleep(1)
+        before = rounds()
+        time.sleep(3)
+        after = rounds()
+    assert after - before <= 3, after - before
 
 
 @test
@@ -919,6 +978,58 @@ def a_line_of_a_log_fires(w: World):
     put(log, "ERROR rotated\n")
     once(w)
     assert [f["detail"] for f in firings(w)][3:] == ["ERROR rotated"], firings(w)
+    # A file that is made again may get the inode number that it had.
+    os.rename(log, w.home / "kept")
+    once(w)
+    put(w.home / "kept", "ERROR again\n" + "fine\n" * 9)
+    os.rename(w.home / "kept", log)
+    once(w)
+    assert [f["detail"] for f in firings(w)][4:] == ["ERROR again"], firings(w)
+
+
+@test
+def no_line_of_a_log_is_missed_that_comes_at_once_or_with_its_file(w: World):
+    logs = w.home / "logs"
+    rules(w, f"name: a, on: {{log: {logs}/app.log, match: '^ERROR [a-z]+'}}, run: 'true'")
+    once(w)
+    put(logs / "app.log", "ERROR first\nfine\n")
+    once(w)
+    assert [f["detail"] for f in firings(w)] == ["ERROR first"], firings(w)
+    with (logs / "app.log").open("a") as f:
+        f.write("ERROR many\n" + ("x" * 99 + "\n") * 30000)
+    once(w)
+    assert [f["detail"] for f in firings(w)][1:] == ["ERROR many"], firings(w)
+    # A line that is longer than what is read at once hides none behind it.
+    with (logs / "app.log").open("a") as f:
+        f.write("y" * 3_000_000 + "\nERROR behind\n")
+    once(w)
+    assert [f["detail"] for f in firings(w)][2:] == ["ERROR behind"], firings(w)
+    once(w)
+    assert len(firings(w)) == 3, firings(w)
+    # It is matched itself, by what is read of it first, and no other part of it is a line.
+    with (logs / "app.log").open("a") as f:
+        f.write("ERROR long".ljust(2 << 20, "y"))
+    once(w)
+    with (logs / "app.log").open("a") as f:
+        f.write("ERROR part\nfine\n")
+    once(w)
+    assert [f["detail"] for f in firings(w)][3:] == ["ERROR long".ljust(400, "y")], firings(w)
+    with (logs / "app.log").open("a") as f:
+        f.write("ERROR last\n")
+    once(w)
+    assert [f["detail"] for f in firings(w)][4:] == ["ERROR last"], firings(w)
+
+
+@test
+def why_a_trigger_cannot_be_looked_at_is_said(w: World):
+    log = w.home / "app.log"
+    log.mkdir()
+    rules(w, f"name: a, on: {{log: {log}, match: ERROR}}, run: 'true'")
+    once(w)
+    assert "is no file of lines" in rule_of(w, "a")["why"], status(w)
+    log.rmdir()
+    once(w)
+    assert rule_of(w, "a")["why"] is None, status(w)
 
 
 @test
@@ -989,6 +1100,76 @@ def a_process_in_the_background_follows_the_rules_until_it_is_stopped(w: World):
 
 
 @test
+def a_project_that_another_directory_takes_the_place_of_is_watched_again(w: World):
+    put(w.project / "a.x")
+    link, own = w.home / "link", str(w.project)
+    link.symlink_to(w.project)
+    rules(w, "name: a, on: {files: ['*.x'], debounce: 100ms}, run: 'true'")
+    w.ok("watch", "start")
+
+    def fires(path):
+        before = len(firings(w))
+        put(path, f"{before}\n")
+        until(lambda: len(firings(w)) > before and all(f["state"] == "done" for f in firings(w)))
+
+    fires(w.project / "a.x")
+    # Moved away, and another one takes its place.
+    os.rename(own, own + ".old")
+    put(w.project / "b.x")
+    until(lambda: any("b.x" in f["paths"] for f in firings(w)))
+    until(lambda: all(f["state"] == "done" for f in firings(w)))
+    fires(w.project / "b.x")
+    fires(w.project / "sub" / "c.x")
+    # Removed while somebody is in it, and made again.
+    with subprocess.Popen(["sleep", "1000"], cwd=own) as shell:
+        shutil.rmtree(own)
+        put(w.project / "d.x")
+        until(lambda: any("d.x" in f["paths"] for f in firings(w)))
+        until(lambda: all(f["state"] == "done" for f in firings(w)))
+        fires(w.project / "d.x")
+        shell.kill()
+    # Removed with nobody in it, it may get the number that it had.
+    shutil.rmtree(own)
+    put(w.project / "e.x")
+    until(lambda: any("e.x" in f["paths"] for f in firings(w)))
+    until(lambda: all(f["state"] == "done" for f in firings(w)))
+    fires(w.project / "e.x")
+    w.ok("watch", "stop")
+    # One that is named by a symlink is watched as well.
+    config(w, "watch.yaml", f"rules: [{{name: b, project: {link}, on: {{files: ['*.x'], debounce: 100ms}}, run: 'true'}}]\n")
+    w.ok("watch", "start")
+    fires(w.project / "e.x")
+    w.ok("watch", "stop")
+
+
+@test
+def another_directory_is_found_of_which_no_event_tells(w: World):
+    up, link = w.home / "up", w.home / "link"
+    put(up / "project" / "a.x")
+    put(up / "logs" / "app.log")
+    put(w.home / "one" / "a.x")
+    link.symlink_to("one")
+    files = ", on: {files: ['*.x'], debounce: 100ms}, run: 'true'}\n"
+    config(w, "watch.yaml", f"rules:\n  - {{name: a, project: {up}/project" + files
+           + f"  - {{name: b, project: {up}/project" + files + f"  - {{name: link, project: {link}" + files
+           + f"  - {{name: log, project: {w.project}, on: {{log: {up}/logs/app.log, match: ERROR}}, run: 'true'}}\n")
+    w.ok("watch", "start")
+    # A parent directory is made anew, a symlink gets another target.
+    os.rename(up, w.home / "old")
+    put(up / "project" / "b.x")
+    put(up / "logs" / "app.log", "ERROR\n")
+    put(w.home / "two" / "b.x")
+    link.unlink()
+    link.symlink_to("two")
+    until(lambda: {f["rule"] for f in firings(w)} == {"a", "b", "link", "log"})
+    until(lambda: all(f["state"] == "done" for f in firings(w)))
+    put(up / "project" / "c.x")
+    put(link / "c.x")
+    until(lambda: {f["rule"] for f in firings(w) if "c.x" in f["paths"]} == {"a", "b", "link"}, 30)
+    w.ok("watch", "stop")
+
+
+@test
 def what_fails_for_a_moment_does_not_end_the_process(w: World):
     log = w.home / "app.log"
     put(log, "fine\n")
@@ -1007,6 +1188,43 @@ def what_fails_for_a_moment_does_not_end_the_process(w: World):
     until(lambda: results(w) == ["nothing"])
     assert status(w)["pid"] == pid
     w.ok("watch", "stop")
+
+
+@test
+def a_clock_that_is_set_as_the_timer_is_set_does_not_end_the_process(w: World):
+    if not shutil.which("strace"):
+        raise Skip("needs strace")
+    rules(w, "name: a, on: fire, run: 'true'")
+    log = w.top / "trace"
+    watch = subprocess.Popen(["strace", "-o", str(log), "-e", "trace=timerfd_settime",
+                              "-e", "inject=timerfd_settime:error=ECANCELED:when=2..8+2",
+                              SNAP, "watch", "start", "--foreground"], cwd=w.project, env=w.env,
+                             stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    until(lambda: watch.poll() is not None or status(w)["running"])
+    for _ in range(4):
+        fire(w, "a")
+    until(lambda: watch.poll() is not None or log.read_text().count("INJECTED") >= 2)
+    until(lambda: watch.poll() is not None or set(results(w)) == {"nothing"})
+    assert watch.poll() is None, log.read_text()
+    w.ok("watch", "stop")
+    watch.wait()
+
+
+@test
+def a_firing_that_cannot_begin_says_why_until_it_can(w: World):
+    there, gone_there = w.top / "there", w.top / "gone"
+    put(there / "a")
+    config(w, "watch.yaml", f"rules: [{{name: a, project: {there}, on: fire, run: 'true'}}]\n")
+    fire(w, "a")
+    os.rename(there, gone_there)
+    for _ in range(2):
+        once(w)
+        got = firings(w)[0]
+        assert got["state"] == "queued" and got["attempts"] == 0 and f"'{there}'" in got["why"], got
+    os.rename(gone_there, there)
+    once(w)
+    got = firings(w)[0]
+    assert got["result"] == "nothing" and got["attempts"] == 1 and got["why"] is None, got
 
 
 @test
@@ -1047,7 +1265,7 @@ def an_attempt_that_died_counts_and_begins_again_only_when_it_may(w: World):
     once(w)
     got = firings(w)[0]
     assert got["attempts"] == 2 and got["result"] == "nothing" and used <= got["cpu_ms"] < 2 * used, got
-    assert json.loads(state.read_text())["version"] == 4
+    assert json.loads(state.read_text())["version"] == 5
     once(w)
     assert json.loads(state.read_text())["meters"] == []
 
