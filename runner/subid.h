@@ -24,3 +24,6 @@ struct subid {
 
 /* The user's ranges in the order of the lines, up to `most` ids; `name` may be NULL. */
 void subid_read(const char *text, const char *name, uid_t uid, uint32_t most, struct subid *ret);
+
+/* The first id, not before `from`, where so many ids are in nobody's range; 0: there are no such ids, or no memory. */
+uint32_t subid_free(const char *text, uint32_t from, uint32_t count);

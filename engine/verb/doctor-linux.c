@@ -20,16 +20,22 @@
 #include "base/buf.h"
 #include "base/fdio.h"
 #include "base/sys.h"
+#include "base/user.h"
 #include "cowfs/fuse/mount.h"
 #include "engine/verb/doctor-i.h"
 #include "runner/cgroup.h"
 #include "runner/layout.h"
 #include "runner/sandbox.h"
+#include "runner/subid.h"
 
 #ifndef SYS_landlock_create_ruleset
 #define SYS_landlock_create_ruleset 444 /* of all architectures; Linux 5.13 */
 #endif
 #define LANDLOCK_ASK_VERSION 1 /* LANDLOCK_CREATE_RULESET_VERSION of linux/landlock.h */
+
+#define SUBID_FIRST    100000 /* where useradd(8) begins to look for ids */
+#define SUBID_COUNT    65536
+#define SUBID_FILE_MAX ((size_t)16 << 20)
 
 #define IN_A_CONTAINER "in a container: allow it there (--privileged, or --device and --cap-add)"
 
@@ -155,8 +161,14 @@ static void look_at_helper(struct engine_diagnosis *d)
 	if (!path || stat(path, &st) < 0)
 		doctor_finds(d, lacking, "fusermount3", "as root: apt-get install fuse3",
 			     "not on PATH; it mounts for users other than root");
-	else if (st.st_uid != 0 || !(st.st_mode & S_ISUID))
-		doctor_finds(d, lacking, "fusermount3", "as root: chmod u+s fusermount3",
+	/* Nobody should make a program of somebody else's set-user-id root. */
+	else if (st.st_uid != 0)
+		doctor_finds(d, lacking, "fusermount3",
+			     "as root: apt-get install fuse3; put its directory first in PATH",
+			     "'%s' does not belong to root", path);
+	else if (!(st.st_mode & S_ISUID))
+		doctor_finds(d, lacking, "fusermount3",
+			     "as root: apt-get install --reinstall fuse3",
 			     "'%s' is not set-user-id root", path);
 	else
 		doctor_well(d, "fusermount3", "'%s'", path);
@@ -228,12 +240,19 @@ static void look_at_namespaces(struct engine_diagnosis *d)
 
 /* --- cgroups ---------------------------------------------------------------------------- */
 
-static const char *fix_cgroups(unsigned int holds)
+/* Into `text`, or one that is always the same. */
+static const char *fix_cgroups(unsigned int holds, char *text, size_t size)
 {
+	AUTO_FREE char *user = user_name(geteuid());
+
 	if (access("/run/systemd/system", F_OK) < 0)
 		return IN_A_CONTAINER ", with cgroups of its own that can be written";
-	if (geteuid() != 0 && holds == 0)
-		return "log in by ssh or a console, or as root: loginctl enable-linger USER";
+	if (geteuid() != 0 && holds == 0) {
+		snprintf(text, size,
+			 "log in by ssh or a console, or as root: loginctl enable-linger %s",
+			 user ? user : "USER");
+		return text;
+	}
 	if (geteuid() != 0)
 		return "as root: '[Service] Delegate=cpu memory pids' in a file in "
 		       "/etc/systemd/system/user@.service.d, then log in again";
@@ -251,15 +270,15 @@ static void look_at_cgroups(struct engine_diagnosis *d, bool runs_start)
 		       { CGROUP_CPU, "cpu" } };
 	static const char *const by[] = {
 		[CGROUP_NONE] = "",
-		[CGROUP_V1] = "by a cgroup (version 1) below that of the caller",
-		[CGROUP_V2] = "by a cgroup of this container",
-		[CGROUP_SCOPE] = "by a scope of systemd",
+		[CGROUP_V1] = "with cgroups of version 1",
+		[CGROUP_V2] = "with a cgroup of this container",
+		[CGROUP_SCOPE] = "with a scope of systemd",
 	};
 	const struct cgroup_limits limits = { .mem = 64 << 20, .pids = 16, .cpus_milli = 1000 };
 	enum cgroup_kind kind;
 	struct err why = { 0 };
 	const unsigned int holds = cgroup_look(&limits, &kind, &why);
-	char missing[64] = "";
+	char missing[64] = "", fix[128];
 
 	for (size_t i = 0; i < ARRAY_LEN(wanted); i++)
 		if (!(holds & wanted[i].bit))
@@ -269,10 +288,10 @@ static void look_at_cgroups(struct engine_diagnosis *d, bool runs_start)
 		doctor_finds(d, ENGINE_WEAK, "cgroups", "see 'sandbox'",
 			     "no run can start that they could limit");
 	else if (*missing == '\0')
-		doctor_well(d, "cgroups", "memory, processes and cpu of a run can be limited, %s",
-			    by[kind]);
+		doctor_well(d, "cgroups",
+			    "the memory, processes and cpu of a run can be limited, %s", by[kind]);
 	else
-		doctor_finds(d, ENGINE_WEAK, "cgroups", fix_cgroups(holds),
+		doctor_finds(d, ENGINE_WEAK, "cgroups", fix_cgroups(holds, fix, sizeof(fix)),
 			     "they cannot limit %s of a run%s%.140s", missing,
 			     *why.msg != '\0' ? ": " : "", why.msg);
 }
@@ -284,7 +303,11 @@ static void look_at_walls(struct engine_diagnosis *d)
 	const long abi = syscall(SYS_landlock_create_ruleset, NULL, 0, LANDLOCK_ASK_VERSION);
 
 	if (abi > 0)
-		doctor_well(d, "landlock", "version %ld of its interface", abi);
+		doctor_well(
+		    d, "landlock",
+		    "it limits which files a run can reach: this kernel has version %ld, and runs "
+		    "need 1 or later",
+		    abi);
 	else if (abi < 0 && errno == EPERM)
 		doctor_finds(d, ENGINE_ILL, "landlock",
 			     "let the container's filter allow the calls landlock_...",
@@ -327,7 +350,9 @@ static int try_sandbox(struct err *err)
 static void look_at_sandbox(struct engine_diagnosis *d, const struct err *why)
 {
 	if (why->code == 0)
-		doctor_well(d, "sandbox", "a command runs behind all walls but limits");
+		doctor_well(
+		    d, "sandbox",
+		    "a test command ran behind every wall; 'cgroups' says which limits there are");
 	else
 		doctor_finds(d, ENGINE_ILL, "sandbox",
 			     strstr(why->msg, "/proc")
@@ -336,11 +361,50 @@ static void look_at_sandbox(struct engine_diagnosis *d, const struct err *why)
 			     "no run can start: %.170s", why->msg);
 }
 
+/* From there on, the first of so many ids that nobody has in that file. */
+static uint32_t first_free(const char *path, uint32_t from)
+{
+	CLEANUP(buf_done) struct buf text = BUF_INIT;
+
+	if (fdio_read_file(AT_FDCWD, path, SUBID_FILE_MAX, &text, NULL) < 0)
+		return from;
+	return subid_free(buf_str(&text), from, SUBID_COUNT);
+}
+
+/* The same in both files; 0: there are no such ids. */
+static uint32_t find_free(void)
+{
+	uint32_t first = SUBID_FIRST, was = 0;
+
+	while (first > 0 && first != was) {
+		was = first_free("/etc/subuid", first);
+		first = was > 0 ? first_free("/etc/subgid", was) : 0;
+	}
+	return first;
+}
+
+static void describe_ranges(char *text, size_t size)
+{
+	AUTO_FREE char *user = user_name(geteuid());
+	const uint32_t first = find_free(), last = first + SUBID_COUNT - 1;
+
+	if (first == 0)
+		snprintf(text, size,
+			 "ask an administrator for a range in /etc/subuid and /etc/subgid");
+	else
+		snprintf(text, size,
+			 "as root: apt-get install uidmap; usermod --add-subuids %u-%u "
+			 "--add-subgids %u-%u %s",
+			 first, last, first, last, user ? user : "USER");
+}
+
 /* What a clone that is the whole root of a run can have in it. */
 static void look_at_root(struct engine_diagnosis *d)
 {
 	struct err why = { 0 };
+	char fix[160];
 
+	describe_ranges(fix, sizeof(fix));
 	switch (sandbox_root_ids(&why)) {
 	case SANDBOX_IDS_ALL:
 		doctor_well(d, "root", "runs with --root have 65,536 ids that own nothing here");
@@ -349,9 +413,7 @@ static void look_at_root(struct engine_diagnosis *d)
 		doctor_well(d, "root", "runs with --root have the ids of /etc/subuid");
 		break;
 	case SANDBOX_IDS_ONE:
-		doctor_finds(d, ENGINE_WEAK, "root",
-			     "as root: apt-get install uidmap; usermod --add-subuids "
-			     "100000-165535 --add-subgids 100000-165535 USER",
+		doctor_finds(d, ENGINE_WEAK, "root", fix,
 			     "runs with --root have user 0 alone, and services stay root: %.100s",
 			     why.msg);
 		break;

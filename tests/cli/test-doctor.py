@@ -57,6 +57,9 @@ def everything_is_looked_at_and_nothing_is_changed(w: World):
     found = doctor(w, status=0 if os.geteuid() == 0 else doctor_status(w))
     assert MACHINE | STORE <= set(found), found
     assert not w.store.exists() and not w.daemons()
+    for name, said in (("cgroups", "the memory, processes and cpu of a run can be limited, with "),
+                       ("landlock", ", and runs need 1 or later"), ("sandbox", "a test command ran behind every wall; ")):
+        assert not found[name]["ok"] or said in found[name]["detail"], found[name]
 
 
 def doctor_status(w):
@@ -139,6 +142,19 @@ def where_no_run_can_start_the_status_is_13(w: World):
     assert "a filter of system calls refuses it" in found["detail"] and "filter" in found["fix"], found
 
 
+@test
+def the_ids_to_give_a_user_are_nobody_elses(w: World):
+    files = {"subuid": "ann:100000:65536\n", "subgid": "bob:165536:65536\n"}
+    for name, text in files.items():
+        if not Path("/etc", name).exists():
+            raise Skip(f"there is no /etc/{name} to cover")
+        (w.top / name).write_text(text)
+    prepare = "".join(f"mount --bind {w.top / name} /etc/{name}; " for name in files)
+    result = elsewhere(w, prepare + "exec unshare -Ur \"$@\"", "doctor", "--json")
+    found = finding(result, "root", result.status)
+    assert "--add-subuids 231072-296607 --add-subgids 231072-296607 " in found["fix"], found
+
+
 def cgroup_state():
     """Every directory of the caller's groups, with what version 2 says of itself."""
     found = {}
@@ -171,6 +187,15 @@ def a_user_needs_the_helper_and_root_does_not(w: World):
     found = doctor(w, status=13, **who)
     assert found["fusermount3"]["level"] == "error", found
     assert "apt-get install fuse3" in found["fusermount3"]["fix"], found
+    # Root is never told to make somebody else's program set-user-id root.
+    own = w.top / "bin" / "fusermount3"
+    own.parent.mkdir()
+    own.write_text("#!/bin/sh\n")
+    own.chmod(0o755)
+    for owner, fix in ((NOBODY, "put its directory first in PATH"), (0, "--reinstall fuse3")):
+        os.chown(own, owner, 0)
+        found = doctor(w, status=13, **{**who, "env": {"PATH": str(own.parent)}})
+        assert fix in found["fusermount3"]["fix"] and "chmod" not in found["fusermount3"]["fix"], found
 
 
 # --- the store and the daemon -----------------------------------------------------------------

@@ -5,6 +5,8 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include "base/buf.h"
+#include "base/clock.h"
 #include "runner/layout.h"
 #include "runner/sandbox.h"
 #include "runner/subid.h"
@@ -30,6 +32,36 @@ TEST(ranges_of_ids_are_read_as_far_as_they_make_sense)
 	CHECK_EQ(s.n, 0);
 	subid_read(NULL, "ann", 1000, 65535, &s);
 	CHECK_EQ(s.n, 0);
+}
+
+TEST(a_range_of_ids_that_is_free_is_in_nobodys_way)
+{
+	static const char text[] = "zoe:231072:65536\n#\nann:100000:65536\nbob:165536:65536\nx\n"
+				   "eve:100000:0\n7:300000:1\n";
+
+	CHECK_EQ(subid_free(NULL, 100000, 65536), 100000);
+	CHECK_EQ(subid_free("ann:34464:65536\nbob:165536:65536", 100000, 65536), 100000);
+	CHECK_EQ(subid_free("bob:165535:65536", 100000, 65536), 231071);
+	CHECK_EQ(subid_free(text, 100000, 65536), 300001);
+	CHECK_EQ(subid_free(text, 100000, 100), 296608);
+	CHECK_EQ(subid_free("ann:100000:4294867290", 100000, 65536), 0);
+	CHECK_EQ(subid_free("ann:100000:9999999999", 100000, 65536), 0);
+}
+
+TEST(many_users_with_ranges_in_any_order_take_no_time)
+{
+	enum { USERS = 20000 };
+	CLEANUP(buf_done) struct buf rising = BUF_INIT, falling = BUF_INIT;
+	const uint64_t began = clock_ms();
+
+	for (int i = 0; i < USERS; i++) {
+		CHECK_EQ(buf_printf(&rising, "u%d:%d:65536\n", i, 100000 + i * 65536), 0);
+		CHECK_EQ(
+		    buf_printf(&falling, "u%d:%d:65536\n", i, 100000 + (USERS - 1 - i) * 65536), 0);
+	}
+	CHECK_EQ(subid_free(buf_str(&rising), 100000, 65536), 100000 + USERS * 65536);
+	CHECK_EQ(subid_free(buf_str(&falling), 100000, 65536), 100000 + USERS * 65536);
+	CHECK(clock_ms() - began < 5000);
 }
 
 static const char *const argv[] = { "true", NULL };
