@@ -6,7 +6,7 @@ struct init_args {
 
 static const struct opt init_opts[] = {
 	OPT_FLAG(0, "skip-unreadable", struct init_args, skip_unreadable,
-		 "leave out what cannot be read, and say so"),
+		 "skip files that cannot be read, and list them"),
 	OPT_END,
 };
 _Static_assert(sizeof(struct init_args) <= CMD_ARGS_MAX, "grow CMD_ARGS_MAX");
@@ -33,7 +33,8 @@ const struct command cmd_init = {
 	.details =
 	    "You never need this: the first snapshot does the same. DIR becomes a project even inside\n"
 	    "another one. Without DIR, the project is the git work tree that holds the current\n"
-	    "directory, else that directory. `/` and the home directory must be named.\n",
+	    "directory, else that directory. `/`, the home directory, a system folder such as /etc\n"
+	    "and a shared folder such as /tmp become a project only if you name them.\n",
 	.examples = "init\ninit ~/src/website\n",
 	.run = init_run,
 };

@@ -17,7 +17,6 @@
 #include "engine/act/taking-i.h"
 #include "engine/find/config-i.h"
 #include "engine/find/moved-i.h"
-#include "engine/find/outer-i.h"
 #include "engine/find/part-i.h"
 #include "engine/host/promises-i.h"
 
@@ -305,20 +304,6 @@ static int adopt_moved(struct taking *t, struct err *err)
 	return choose_project(t, err);
 }
 
-/* Which folder it was, where another one may have been meant. */
-static void warn_of_outer(struct taking *t)
-{
-	struct engine *e = &t->task->engine;
-	const char *path = t->project.path, *mark;
-	AUTO_FREE char *outer = project_is_work_tree(path) ? NULL : outer_find(e, path, &mark);
-
-	if (outer)
-		engine_warn(e,
-			    "the project is '%s'; '%s' above it has a %s: if you meant that, "
-			    "'projects forget %s', then 'init %s'",
-			    path, outer, mark, path, outer);
-}
-
 static int capture_and_put(struct taking *t, struct batch *b, struct err *err)
 {
 	enum batch_durability d = BATCH_DURABLE;
@@ -390,7 +375,7 @@ static int take_now(struct taking *t, struct err *err)
 	if (!is_lazy(t))
 		survey_keep(t->task, &t->project, &t->captured);
 	if (t->is_new && !t->options->dir)
-		warn_of_outer(t);
+		taken_warn_of_choice(t);
 	return r;
 }
 

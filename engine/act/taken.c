@@ -1,16 +1,23 @@
 /*
  * The answer about a snapshot that was taken.
  */
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/size.h"
 #include "engine/act/strays-i.h"
 #include "engine/act/taking-i.h"
+#include "engine/find/outer-i.h"
 #include "engine/find/part-i.h"
 #include "engine/find/touched-i.h"
 #include "engine/host/host-i.h"
 #include "engine/host/promises-i.h"
 #include "snapshot/diff/changes.h"
+
+/* A larger folder without git and without a build file may not have been meant. */
+#define LARGE_FILES 32768
+#define LARGE_BYTES ((uint64_t)1 << 30)
 
 /* Hand the paths that were left out over to the answer. */
 static int describe_skipped(struct taking *t, struct engine_taken *ret, struct err *err)
@@ -71,6 +78,30 @@ static int count_changes(const struct taking *t, struct changes *ret, struct err
 
 	return t->part ? part_count_changes(t->store, t->part, from, to, ret, err)
 		       : changes_count(t->store, from, to, ret, err);
+}
+
+void taken_warn_of_choice(struct taking *t)
+{
+	const struct snapshot *s = &t->snapshot;
+	struct engine *e = &t->task->engine;
+	const char *path = t->project.path, *mark;
+	AUTO_FREE char *outer = NULL;
+	char size[SIZE_TEXT_MAX];
+
+	if (project_is_work_tree(path) || outer_is_marked(path))
+		return;
+	outer = outer_find(e, path, &mark);
+	if (outer)
+		engine_warn(e,
+			    "the project is '%s'; '%s' above it has a %s: if you meant that, "
+			    "'projects forget %s', then 'init %s'",
+			    path, outer, mark, path, outer);
+	else if (s->files > LARGE_FILES || s->bytes > LARGE_BYTES)
+		engine_warn(e,
+			    "'%s' is a project now, with %s in %" PRIu64 " file%s; if you did not "
+			    "mean that: 'projects forget %s'",
+			    path, size_format(s->bytes, size), s->files, s->files == 1 ? "" : "s",
+			    path);
 }
 
 void taken_compare(struct taking *t, struct engine_taken *taken)

@@ -36,6 +36,9 @@ struct taking {
 
 /* --- taken.c ------------------------------------------------------------------------------- */
 
+/* The project is new and nobody named it: say which folder it is, if another one may be meant, or none. */
+void taken_warn_of_choice(struct taking *t);
+
 /* The answer, but for how it differs from the snapshot before. */
 NODISCARD int taken_describe(struct taking *t, struct engine_taken *ret, struct err *err);
 /* How many paths differ.  The snapshot is taken, so a parent that cannot be read is only a warning. */

@@ -59,8 +59,11 @@ void engine_moved_done(struct engine_moved *m);
 /* Where a command finds no project: 1 if one moved here.  Nothing is changed. */
 NODISCARD int engine_project_moved(struct engine *e, struct engine_moved *ret, struct err *err);
 
+/* How the sentence of -ECANCELED ends where a directory has to be named. */
+#define ENGINE_ONLY_IF_NAMED "which is a project only if you name it"
+
 /*
  * The directory that would be the project if a snapshot were taken now; the caller owns it.  -ECANCELED with
- * a sentence if that had to be named.
+ * that sentence if it had to be named.
  */
 NODISCARD int engine_project_to_be(struct engine *e, char **ret, struct err *err);

@@ -102,7 +102,7 @@ static int add_here(struct scoping *g, struct err *err)
 	g->scope->here = e->dir;
 	r = project_choose(e, s, NULL, &chosen, &ignored);
 	if (r == -ECANCELED)
-		return 0; /* "/" or the home directory: no command picks it */
+		return 0; /* as "/" or the home directory: no command picks it */
 	if (r < 0 || moved_find(s, chosen.path, chosen.path, &moved, &ignored) != 0)
 		g->scope->all = true;
 	return 0;

@@ -77,8 +77,8 @@ NODISCARD int project_named(struct engine *e, const char *named, char **ret, str
 /*
  * The project that a command works on, registered or not: an id of zero means that
  * it is new.  `s` may be NULL: nothing is registered yet.  `named` is what project_named()
- * gave, or NULL: by the rule of where the command was given, which never picks "/" or
- * the home directory (-ECANCELED), nor what is in a clone.
+ * gave, or NULL: by the rule of where the command was given, which never picks "/", the
+ * home directory or a folder of many users (-ECANCELED), nor what is in a clone.
  */
 NODISCARD int project_choose(struct engine *e, struct store *s, const char *named,
 			     struct project *ret, struct err *err);

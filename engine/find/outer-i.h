@@ -8,5 +8,8 @@
 
 #include "engine/find/engine-i.h"
 
+/* Has it such a file itself?  Then it is what was meant. */
+bool outer_is_marked(const char *dir);
+
 /* The nearest such folder above `dir`, owned, and the file's name; NULL if there is none. */
 char *outer_find(const struct engine *e, const char *dir, const char **ret_mark);

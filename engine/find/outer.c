@@ -40,13 +40,17 @@ static const char *mark_in(const char *dir)
 	return NULL;
 }
 
+bool outer_is_marked(const char *dir)
+{
+	return mark_in(dir) != NULL;
+}
+
 char *outer_find(const struct engine *e, const char *dir, const char **ret_mark)
 {
 	AUTO_FREE char *up = strdup(dir);
 	const char *mark;
 
-	/* One that has such a file itself is what was meant. */
-	if (!up || mark_in(up))
+	if (!up)
 		return NULL;
 	for (;;) {
 		*strrchr(up, '/') = '\0';

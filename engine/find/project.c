@@ -3,6 +3,7 @@
 #include <sys/stat.h>
 
 #include "base/path.h"
+#include "engine/api/projects.h"
 #include "engine/find/engine-i.h"
 
 /* --- registered ------------------------------------------------------------------------- */
@@ -120,12 +121,30 @@ int engine_project(struct engine *e, struct store **ret_store, struct project *r
 
 /* --- not registered yet ----------------------------------------------------------------- */
 
-/* What to call a directory that is a project only if the user names it; NULL for any other. */
+/* What to call a directory that not even git makes a project; NULL for any other. */
 static const char *too_wide(const struct engine *e, const char *dir)
 {
 	if (strcmp(dir, "/") == 0)
 		return "the root of the file system";
 	return e->home && strcmp(dir, e->home) == 0 ? "your home directory" : NULL;
+}
+
+/* The same without a work tree of git's there.  What lies below these may be anybody's project. */
+static const char *of_many(const struct engine *e, const char *dir)
+{
+	static const char *const folders[] = {
+		"/bin",  "/boot", "/dev", "/etc",  "/home", "/lib", "/media", "/mnt", "/opt",
+		"/proc", "/root", "/run", "/sbin", "/srv",  "/sys", "/usr",   "/var", "/Users",
+	};
+	const char *what = too_wide(e, dir);
+	struct stat st;
+
+	for (size_t i = 0; i < ARRAY_LEN(folders) && !what; i++)
+		what = strcmp(dir, folders[i]) == 0 ? "a system folder" : NULL;
+	/* As /tmp is. */
+	if (!what && lstat(dir, &st) == 0 && (st.st_mode & S_ISVTX) && (st.st_mode & S_IWOTH))
+		what = "a folder that all users share";
+	return what;
 }
 
 bool project_is_work_tree(const char *dir)
@@ -184,12 +203,15 @@ static int may_read(struct engine *e, const char *dir, struct err *err)
 /* Choose by the directory in which the command was given. */
 static int choose_around(struct engine *e, char *dir, struct err *err)
 {
+	const char *what;
 	int r = to_work_tree(e, dir, err);
 
-	if (r < 0 || !too_wide(e, dir))
+	if (r < 0 || (!too_wide(e, dir) && project_is_work_tree(dir)))
 		return r;
-	return err_set(err, -ECANCELED, "'%s' is %s, which is a project only if you name it", dir,
-		       too_wide(e, dir));
+	what = of_many(e, dir);
+	if (!what)
+		return 0;
+	return err_set(err, -ECANCELED, "'%s' is %s, " ENGINE_ONLY_IF_NAMED, dir, what);
 }
 
 int project_choose(struct engine *e, struct store *s, const char *named, struct project *ret,

@@ -174,6 +174,52 @@ def the_home_directory_is_a_project_only_if_named(w: World):
 
 
 @test
+def a_folder_of_many_is_a_project_only_if_named_and_the_hint_says_how(w: World):
+    shared = w.top / "shared"
+    shared.mkdir()
+    shared.chmod(0o1777)
+    sub = shared / "mine"
+    for at in ("/", "/etc", "/usr", shared, w.home):
+        for status, *words in ((4, "status"), (4, "list"), (4, "gc"), (7, "init"), (7, "snapshot"), (7, "run", "--", "true")):
+            failed = w.snap(*words, cwd=at)
+            failed.fails(125 if words[0] == "run" else status, "hint: snapcow init .  ")
+            assert failed.err.count(b"\nhint: ") == 1, failed
+    w.snap("-C", str(shared), "status").fails(4, f"hint: snapcow -C {shared} init .  ")
+    assert not w.store.exists(), "a refusal must change nothing"
+    assert w.snap("status", "--json", cwd=shared).fails_json(4, "E_NO_PROJECT")["hints"] == ["snapcow init ."]
+    sub.mkdir()
+    assert project_of(w, sub) == str(sub), "what lies below is a directory like any other"
+    (shared / ".git").write_text("gitdir: /elsewhere\n")
+    assert project_of(w, shared) == str(shared), "git says what it is"
+    (shared / ".git").unlink()
+    w.ok("projects", "forget", str(shared))
+    hints = [line for line in w.snap("status", cwd=shared).fails(4).err.decode().splitlines() if "hint: " in line]
+    assert [h.split("  ")[0] for h in hints] == ["hint: snapcow projects", "hint: snapcow init ."], hints
+    w.ok("init", ".", cwd=shared)
+    w.ok("status", cwd=shared)
+
+
+@test
+def a_large_folder_that_nothing_marks_as_a_project_is_told(w: World):
+    large = w.top / "large"
+    large.mkdir()
+    with open(large / "holes", "wb") as f:
+        f.truncate(2 << 30)
+    told = f"'{large}' is a project now, with 2.0 GiB in 1 file; if"
+    got = w.ok("snapshot", cwd=large).err.decode()
+    assert told in got, got
+    assert told not in w.ok("snapshot", cwd=large).err.decode(), "once"
+    undo = got.split("did not mean that: '")[1].split("'\n")[0]
+    w.ok(*undo.split())
+    assert b"large" not in w.ok("projects").out
+    (large / "Makefile").write_text("all:\n")
+    assert told not in w.ok("snapshot", cwd=large).err.decode()
+    w.ok(*undo.split())
+    (large / "Makefile").unlink()
+    assert b"is a project now" not in w.ok("init", ".", cwd=large).err, "who names it knows"
+
+
+@test
 def the_store_is_found_by_option_variable_xdg_and_home(w: World):
     xdg, named = w.top / "xdg", w.top / "named"
     more = {"SNAPCOW_STORE": None}
