@@ -76,7 +76,8 @@ struct invocation {
 	const char *dir, *store; /* as given with -C and --store, or NULL */
 	const char *
 	    *typed; /* owned; what came behind the command's name, in its order, NULL at the end */
-	char *hints[CMD_HINTS_MAX]; /* owned */
+	char *hints[CMD_HINTS_MAX];            /* owned */
+	const char *hint_notes[CMD_HINTS_MAX]; /* for people, behind a '#'; NULL: none */
 	size_t n_hints;
 	/* What a failure tells people between its sentence and the hints; NULL: nothing. */
 	void (*print_more)(const struct invocation *inv, const void *ctx);
@@ -122,6 +123,9 @@ void cmd_hint(struct invocation *inv, const char *fmt, ...) PRINTF_LIKE(2, 3);
 /* The same with words behind the text that somebody else chose, a NULL at the end: each quoted. */
 void cmd_hint_words(struct invocation *inv, const char *text, const char *const *words);
 
+/* Say what the newest hint does: a comment behind it, which no program gets. */
+void cmd_hint_note(struct invocation *inv, const char *note);
+
 /* What is different from the call that was typed; NULL in all of it: nothing. */
 struct hint_again {
 	const char *command; /* another one, that gets the options in `only` alone and no words */
@@ -138,6 +142,9 @@ struct hint_again {
  */
 void cmd_hint_again(struct invocation *inv, const struct hint_again *again);
 
+/* Make a project of where the call is, as that is to be said there. */
+void cmd_hint_init(struct invocation *inv);
+
 /* For -EACCES: leave out what cannot be read, unless it is the store. */
 void cmd_hint_unreadable(struct invocation *inv);
 /* The same, if that is what failed. */
@@ -149,8 +156,9 @@ void cmd_put_dashes(struct invocation *inv, int n);
 /* A hint that repeats what was typed with a "--" there; without memory there is none. */
 void cmd_hint_dashes(struct invocation *inv, int n);
 
-/* Such a line for other uses, owned; NULL if nobody could copy it, or for want of memory. */
+/* Such lines for other uses, owned; NULL if nobody could copy it, or for want of memory. */
 char *cmd_line(const struct invocation *inv, const char *text, const char *const *words);
+char *cmd_line_again(const struct invocation *inv, const struct hint_again *again);
 
 /* clang-format off */
 extern const struct command

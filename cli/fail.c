@@ -15,6 +15,9 @@
 #include "base/utf8.h"
 #include "base/vec.h"
 #include "cli/globals.h"
+#include "engine/api/projects.h"
+
+#define NOTE_COLUMN 40 /* of a hint; a longer one has its note directly behind it */
 
 struct kind {
 	int code;
@@ -29,7 +32,7 @@ static const struct kind kinds[] = {
 	{ -EDESTADDRREQ, CMD_USAGE, "E_USAGE", "list" },
 	{ -ENOENT, CMD_NOT_FOUND, "E_NOT_FOUND", NULL },
 	{ -ENOTDIR, CMD_NOT_FOUND, "E_NOT_FOUND", NULL },
-	{ -ENXIO, CMD_NOT_FOUND, "E_NO_PROJECT", "init" },
+	{ -ENXIO, CMD_NOT_FOUND, "E_NO_PROJECT", NULL },
 	{ -ESTALE, CMD_STALE, "E_STALE", NULL },
 	{ -ECANCELED, CMD_REFUSED, "E_REFUSED", NULL },
 	{ -EDQUOT, CMD_LIMIT, "E_LIMIT", "gc" },
@@ -118,13 +121,28 @@ char *cmd_line(const struct invocation *inv, const char *text, const char *const
 	return buf_str(&b) && is_printable(buf_str(&b)) ? strdup(buf_str(&b)) : NULL;
 }
 
-/* A command and what it calls may both know the same way on. */
+/* A command and what it calls may both know the same way on.  Takes the line, which may be NULL. */
+static void add_hint(struct invocation *inv, char *line)
+{
+	if (!line || inv->n_hints == CMD_HINTS_MAX ||
+	    VEC_HAS(it, inv->hints, inv->n_hints, strcmp(*it, line) == 0)) {
+		free(line);
+		return;
+	}
+	inv->hint_notes[inv->n_hints] = NULL;
+	inv->hints[inv->n_hints++] = line;
+}
+
 void cmd_hint_words(struct invocation *inv, const char *text, const char *const *words)
 {
-	AUTO_FREE char *line = inv->n_hints < CMD_HINTS_MAX ? cmd_line(inv, text, words) : NULL;
+	add_hint(inv, cmd_line(inv, text, words));
+}
 
-	if (line && !VEC_HAS(it, inv->hints, inv->n_hints, strcmp(*it, line) == 0))
-		inv->hints[inv->n_hints++] = TAKE_PTR(line);
+/* If its hint was not worth a word, the one before it has a note already. */
+void cmd_hint_note(struct invocation *inv, const char *note)
+{
+	if (inv->n_hints > 0 && !inv->hint_notes[inv->n_hints - 1])
+		inv->hint_notes[inv->n_hints - 1] = note;
 }
 
 void cmd_hint(struct invocation *inv, const char *fmt, ...)
@@ -220,7 +238,7 @@ static size_t count_typed(const struct invocation *inv)
 	return n;
 }
 
-void cmd_hint_again(struct invocation *inv, const struct hint_again *again)
+char *cmd_line_again(const struct invocation *inv, const struct hint_again *again)
 {
 	AUTO_FREE char *option = NULL;
 	AUTO_FREE const char **words = NULL;
@@ -229,7 +247,7 @@ void cmd_hint_again(struct invocation *inv, const struct hint_again *again)
 	words = calloc(count_typed(inv) + 4, sizeof(*words));
 	if (!words || !inv->typed ||
 	    (again->option && asprintf(&option, "--%s", again->option) < 0))
-		return;
+		return NULL;
 	if (again->only)
 		n = repeat_typed(inv, again, words);
 	if (option)
@@ -239,7 +257,30 @@ void cmd_hint_again(struct invocation *inv, const struct hint_again *again)
 	if (!again->only)
 		n += repeat_typed(inv, again, words + n);
 	words[n] = again->word;
-	cmd_hint_words(inv, again->command ? again->command : inv->command->name, words);
+	return cmd_line(inv, again->command ? again->command : inv->command->name, words);
+}
+
+void cmd_hint_again(struct invocation *inv, const struct hint_again *again)
+{
+	add_hint(inv, cmd_line_again(inv, again));
+}
+
+void cmd_hint_init(struct invocation *inv)
+{
+	CLEANUP(engine_projects_done) struct engine_projects known = { 0 };
+	AUTO_FREE char *path = NULL;
+
+	if (engine_project_to_be(inv->engine, &path, NULL) != -ECANCELED) {
+		cmd_hint(inv, "init");
+		return;
+	}
+	/* First what is meant more often than all of a home directory. */
+	if (engine_projects(inv->engine, &known, NULL) >= 0 && known.n > 0) {
+		cmd_hint(inv, "projects");
+		cmd_hint_note(inv, "go to one of these");
+	}
+	cmd_hint(inv, "init .");
+	cmd_hint_note(inv, "makes all that is in it one project");
 }
 
 void cmd_hint_unreadable(struct invocation *inv)
@@ -308,7 +349,11 @@ static void print_human(const struct invocation *inv, const char *sentence)
 	if (inv->print_more && !inv->quiet)
 		inv->print_more(inv, inv->more);
 	for (size_t i = 0; i < inv->n_hints && !inv->quiet; i++)
-		fprintf(stderr, "hint: %s\n", inv->hints[i]);
+		if (inv->hint_notes[i])
+			fprintf(stderr, "hint: %-*s  # %s\n", NOTE_COLUMN, inv->hints[i],
+				inv->hint_notes[i]);
+		else
+			fprintf(stderr, "hint: %s\n", inv->hints[i]);
 }
 
 /* A command's own code must not be taken for ours, nor ours for that. */

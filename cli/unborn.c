@@ -12,7 +12,7 @@ int unborn_or(struct invocation *inv, int r, const char *text, char **ret, struc
 {
 	AUTO_FREE char *path = NULL;
 
-	/* A home directory is none until somebody says so: there the failure is the answer. */
+	/* A folder of many is none until somebody says so: there the failure is the answer. */
 	if (r != -ENXIO || engine_project_to_be(inv->engine, &path, NULL) < 0)
 		return r;
 	inv->adopted = !inv->adopted && moved_adopt(inv);

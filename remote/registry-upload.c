@@ -48,9 +48,9 @@ static int read_from(uint64_t at, void *to, size_t len, void *ctx)
 	}
 	n = fdio_pread(u->from->fd, to, len, (off_t)at);
 	if (n < 0)
-		return err_set(u->err, (int)n, "reading what is to be sent: %s", strerror((int)-n));
+		return err_set(u->err, (int)n, "reading the file to send: %s", strerror((int)-n));
 	if ((size_t)n < len)
-		return err_set(u->err, -ESTALE, "what is to be sent became shorter meanwhile");
+		return err_set(u->err, -ESTALE, "the file to send became shorter meanwhile");
 	return 0;
 }
 

@@ -52,9 +52,9 @@ static int read_piece(const struct outgoing *o, uint64_t at, void *to, size_t le
 	}
 	n = fdio_pread(o->from->fd, to, len, (off_t)at);
 	if (n < 0)
-		return err_set(o->err, (int)n, "reading what is to be sent: %s", strerror((int)-n));
+		return err_set(o->err, (int)n, "reading the file to send: %s", strerror((int)-n));
 	return (size_t)n < len
-		   ? err_set(o->err, -ESTALE, "what is to be sent became shorter meanwhile")
+		   ? err_set(o->err, -ESTALE, "the file to send became shorter meanwhile")
 		   : 0;
 }
 

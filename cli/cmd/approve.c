@@ -54,7 +54,7 @@ static int decide(struct invocation *inv, bool reject, struct err *err)
 	int r;
 
 	if (reject && (!args->message || *args->message == '\0'))
-		return err_set(err, -EINVAL, "say why it is rejected: -m WHY");
+		return err_set(err, -EINVAL, "'reject' needs -m WHY: the reason");
 	r = args->at ? engine_desk_decide(args->at, inv->words[0], &what, &c, err)
 		     : engine_approve(inv->engine, inv->words[0], &what, &c, err);
 	if (!args->at && (r == -ENOENT || r == -ECANCELED))

@@ -151,15 +151,16 @@ static int choose_dir(struct invocation *inv, char **ret, struct err *err)
 static int get(struct invocation *inv, struct err *err)
 {
 	CLEANUP(engine_artifact_done) struct engine_artifact a = { 0 };
-	AUTO_FREE char *to = NULL;
+	AUTO_FREE char *to = NULL, *other = NULL;
 	int r = choose_dir(inv, &to, err);
 
 	if (r >= 0)
 		r = engine_artifact_get(inv->engine, inv->words[1], to, &a, err);
 	if (r == -ENOENT || r == -EINVAL)
 		cmd_hint(inv, "artifact list");
-	if (r == -EEXIST)
-		cmd_hint(inv, "artifact get %s --to %s-again", inv->words[1], to);
+	if (r == -EEXIST && (other = text_format("%s-again", to)))
+		cmd_hint_words(inv, "artifact get",
+			       (const char *[]){ inv->words[1], "--to", other, NULL });
 	return r < 0 ? r : print_one(inv, "get", "written", &a, to, err);
 }
 

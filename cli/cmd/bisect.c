@@ -181,18 +181,72 @@ static void print_end(const struct invocation *inv, const struct engine_bisect *
 	fprintf(inv->out, ", in %s\n", duration_format(b->elapsed_ms, took));
 }
 
+static size_t add_option(const char **words, size_t n, const char *option, const char *value)
+{
+	words[n] = option;
+	words[n + 1] = value;
+	return n + 2;
+}
+
+static void print_hint(const struct invocation *inv, const char *command, const char *const *words)
+{
+	AUTO_FREE char *line = cmd_line(inv, command, words);
+
+	if (line)
+		fprintf(stderr, "hint: %s\n", line);
+}
+
+/* What to type to run the command on this state, as the search would. */
+static void hint_state(const struct invocation *inv, bool git, const char *id)
+{
+	const struct bisect_args *args = inv->args;
+	AUTO_FREE const char **words =
+	    calloc(2 * args->env.n + (size_t)inv->n_words + 16, sizeof(*words));
+	char clone[16], script[128], mem[32], time[32];
+	size_t n = 0;
+
+	if (!words)
+		return;
+	snprintf(clone, sizeof(clone), "end-%.*s", OUT_SHORT_ID, id);
+	snprintf(script, sizeof(script), "git checkout -qf %.64s && exec \"$@\"", id);
+	snprintf(mem, sizeof(mem), "%" PRIu64, args->mem);
+	snprintf(time, sizeof(time), "%" PRIu64 "ms", args->time);
+	if (args->profile)
+		n = add_option(words, n, "--profile", args->profile);
+	if (args->mem != ENGINE_UNSAID)
+		n = add_option(words, n, "--mem", mem);
+	if (args->time != ENGINE_UNSAID)
+		n = add_option(words, n, "--time", time);
+	for (size_t i = 0; i < args->env.n; i++)
+		n = add_option(words, n, "--env", args->env.items[i]);
+	if (!git)
+		words[n++] = clone;
+	words[n++] = "--";
+	if (git) {
+		n = add_option(words, n, "sh", "-c");
+		n = add_option(words, n, script, "sh");
+	}
+	for (int i = inv->n_before; i < inv->n_words; i++)
+		words[n++] = inv->words[i];
+	if (!git)
+		print_hint(inv, "clone", (const char *[]){ "-n", clone, "--from", id, NULL });
+	print_hint(inv, "run", words);
+}
+
 /* As with git, the ends are believed.  If every verdict agrees with one of them alone, that may be wrong. */
-static void doubt_ends(const struct engine_bisect *b)
+static void doubt_ends(const struct invocation *inv, const struct engine_bisect *b)
 {
 	const bool all_good = b->bad == b->n - 1 && b->good > 0;
 	const bool all_bad = b->good == 0 && b->bad < b->n - 1;
+	const char *id = b->list[all_good ? b->n - 1 : 0].id;
+	const char *end = all_good ? "bad" : "good";
 
-	if (b->runs > 0 && (all_good || all_bad))
-		log_warn(
-		    "the command %s wherever it was tried, and it was not tried on %.*s: you said "
-		    "that this one is %s",
-		    all_good ? "succeeded" : "failed", OUT_SHORT_ID,
-		    b->list[all_good ? b->n - 1 : 0].id, all_good ? "bad" : "good");
+	if (b->runs == 0 || (!all_good && !all_bad))
+		return;
+	log_warn("the %s end %.*s is probably not %s: the command %s on every state tried, and "
+		 "this one was not tried",
+		 end, OUT_SHORT_ID, id, end, all_good ? "succeeded" : "failed");
+	hint_state(inv, b->git, id);
 }
 
 static int print_human(struct invocation *inv, const struct engine_bisect *b, struct err *err)
@@ -205,7 +259,7 @@ static int print_human(struct invocation *inv, const struct engine_bisect *b, st
 		return 0;
 	}
 	print_end(inv, b);
-	doubt_ends(b);
+	doubt_ends(inv, b);
 	if (b->unsteady)
 		log_warn("a state is good although one before it is bad: the command may not "
 			 "always end alike");

@@ -133,7 +133,7 @@ static int check_run(struct invocation *inv, struct err *err)
 
 	progress_done(inv->progress);
 	if (r == -ENOENT)
-		cmd_hint(inv, "init");
+		cmd_hint_init(inv);
 	if (r < 0)
 		return r;
 	if (inv->json)

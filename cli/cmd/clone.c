@@ -38,10 +38,10 @@ static const struct opt clone_opts[] = {
 	OPT_STR(0, "path", "DIR", struct clone_args, path, "only this directory of the project"),
 	OPT_FLAG(0, "lazy", struct clone_args, lazy, "do not wait until the files are read"),
 	OPT_LIST(0, "include-mount", "PATH", struct clone_args, include,
-		 "with --root: include what is mounted there"),
+		 "with --root: include the file system mounted at PATH"),
 	OPT_FLAG(0, "wait", struct clone_args, wait, "return when all files are in the store"),
 	OPT_FLAG(0, "skip-unreadable", struct clone_args, skip_unreadable,
-		 "leave out files that cannot be read"),
+		 "skip files that cannot be read, and list them"),
 	OPT_END,
 };
 _Static_assert(sizeof(struct clone_args) <= CMD_ARGS_MAX, "grow CMD_ARGS_MAX");
@@ -160,9 +160,7 @@ static void hint(struct invocation *inv, int r)
 {
 	const struct clone_args *args = inv->args;
 
-	if (r == -ECANCELED)
-		cmd_hint(inv, "init .");
-	else if (r == -EACCES)
+	if (r == -EACCES)
 		cmd_hint_unreadable(inv);
 	else if (r == -EPERM && args->private && !args->no_xattrs)
 		cmd_hint_again(inv, &(struct hint_again){ .without = "private" });

@@ -13,7 +13,7 @@
 
 const struct opt experiment_plan_opts[] = {
 	OPT_STR('n', "name", "NAME", struct experiment_args, name,
-		"what to call it (default: two words)"),
+		"name of the experiment (default: two words)"),
 	OPT_LIST('a', "arm", "NAME=COMMAND", struct experiment_args, arm,
 		 "a command to try, on its own clone"),
 	OPT_LIST(0, "arm-env", "ARM:NAME=VALUE", struct experiment_args, arm_env,
@@ -96,11 +96,11 @@ const struct opt experiment_plan_opts[] = {
 	OPT_FLAG(0, "insecure", struct experiment_args, insecure,
 		 "with --on: a server elsewhere may go without credentials or TLS"),
 	OPT_STR(0, "sign", "KEY", struct experiment_args, sign,
-		"with --on: SSH key that signs what is sent"),
+		"with --on: SSH key that signs the state"),
 	OPT_FLAG(0, "require-signature", struct experiment_args, signed_only,
 		 "with --on: refuse results that nobody signed"),
 	OPT_STR(0, "allowed-signers", "FILE", struct experiment_args, signers,
-		"with --on: who may sign (default: see config.yaml)"),
+		"with --on: allowed signers (default: config.yaml)"),
 	OPT_STR(
 	    0, "html", "FILE", struct experiment_args, html,
 	    "write a page with arms, scores and diffs to FILE (- is stdout); also of show, wait"),

@@ -301,7 +301,7 @@ static bool find_standings(const struct invocation *inv, const struct engine_exp
 		return false;
 	r = standings_find(inv, x, args->html != NULL, ret, &why);
 	if (r < 0)
-		log_warn("how the arms stand to each other is not known: %s, continuing", why.msg);
+		log_warn("cannot compare the arms: %s, continuing", why.msg);
 	return r >= 0;
 }
 

@@ -95,7 +95,7 @@ static int gc_run(struct invocation *inv, struct err *err)
 
 	progress_done(inv->progress);
 	if (r == -ENOENT)
-		cmd_hint(inv, "init");
+		cmd_hint_init(inv);
 	if (r < 0)
 		return r;
 	r = engine_runs_prune(inv->engine, args->dry_run, &runs, err);

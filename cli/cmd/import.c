@@ -1,6 +1,8 @@
 #include <errno.h>
+#include <string.h>
 
 #include "base/size.h"
+#include "base/text.h"
 #include "cli/out.h"
 #include "cli/progress.h"
 #include "cli/show/images.h"
@@ -53,6 +55,20 @@ static void print_human(const struct invocation *inv, const struct engine_import
 		duration_format(i->elapsed_ms, time));
 }
 
+/* The sentence ends with the name, which may come from the source. */
+static void hint_names(struct invocation *inv, const struct err *err)
+{
+	const char *taken = strstr(err->msg, "there is a"),
+		   *at = taken ? strchr(taken, '\'') : NULL;
+	const char *end = at ? strchr(at + 1, '\'') : NULL;
+	AUTO_FREE char *other = end ? text_format("%.*s-2", (int)(end - at - 1), at + 1) : NULL;
+
+	if (other)
+		cmd_hint_again(inv, &(struct hint_again){ .option = "name", .value = other });
+	if (taken && strncmp(taken, "there is an image", 17) == 0)
+		cmd_hint_again(inv, &(struct hint_again){ .option = "replace" });
+}
+
 static int import_run(struct invocation *inv, struct err *err)
 {
 	CLEANUP(engine_imported_done) struct engine_imported made = { 0 };
@@ -69,11 +85,8 @@ static int import_run(struct invocation *inv, struct err *err)
 	int r = engine_import(inv->engine, &options, &made, err);
 
 	progress_done(inv->progress);
-	if (r == -EEXIST) {
-		cmd_hint_again(inv, &(struct hint_again){ .option = "name", .value = "IMAGE" });
-		if (!args->replace)
-			cmd_hint_again(inv, &(struct hint_again){ .option = "replace" });
-	}
+	if (r == -EEXIST)
+		hint_names(inv, err);
 	if (r < 0)
 		return r;
 	if (inv->json)

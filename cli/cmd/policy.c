@@ -122,7 +122,8 @@ static int policy_run(struct invocation *inv, struct err *err)
 	int r;
 
 	if (strcmp(inv->words[0], "explain") != 0)
-		return err_set(err, -EINVAL, "'%s' is not known; there is: explain", inv->words[0]);
+		return err_set(err, -EINVAL, "'policy' does not know '%s': it takes explain",
+			       inv->words[0]);
 	r = engine_policy_explain(inv->engine, &options, &v, err);
 	progress_done(inv->progress);
 	if (r == -ENOENT)

@@ -43,7 +43,7 @@ static const struct opt promote_opts[] = {
 	OPT_FLAG(0, "git", struct promote_args, git,
 		 "bring its commits, as branches snap/CLONE/..."),
 	OPT_FLAG(0, "skip-unreadable", struct promote_args, skip_unreadable,
-		 "leave what cannot be read as it is"),
+		 "skip files that cannot be read, and list them"),
 	OPT_FLAG(0, "continue", struct promote_args, again,
 		 "repeat a promotion that met conflicts, with its options"),
 	OPT_FLAG(0, "with-hunks", struct promote_args, with_hunks,
@@ -187,7 +187,7 @@ static int print_result(struct invocation *inv, const struct engine_promotion *p
 	x = print_risk(inv, p, landed, &problem);
 	/* What has landed has landed. */
 	if (x < 0 && landed)
-		log_warn("its risk is not known: %s", problem.msg);
+		log_warn("cannot rate the risk of the change: %s, continuing", problem.msg);
 	else if (x < 0)
 		return err_set(err, x, "%s", problem.msg);
 	return r;

@@ -54,9 +54,10 @@ static int print_changed(struct invocation *inv, const struct pulled *p)
 {
 	struct err err = { 0 };
 
-	err_set(&err, -ESTALE,
-		"the project has changes of its own and stays as it is; what came is '%s'",
-		p->fetched.tag);
+	err_set(
+	    &err, -ESTALE,
+	    "the project has changes of its own and stays as it is; the fetched snapshot is '%s'",
+	    p->fetched.tag);
 	cmd_hint_words(inv, "clone -n pulled --from", (const char *[]){ p->fetched.tag, NULL });
 	cmd_hint(inv, "promote pulled");
 	cmd_hint_again(inv, &(struct hint_again){ .option = "replace" });
@@ -85,8 +86,8 @@ static int print_held(struct invocation *inv, const struct pulled *p)
 	struct err err = { 0 };
 	int code;
 
-	held_say("the project stays as it is: what came is a stranger's, and", p->rolled.held,
-		 p->rolled.n_held, &err);
+	held_say("the project stays as it is: somebody else wrote the fetched files, and",
+		 p->rolled.held, p->rolled.n_held, &err);
 	if (p->rolled.n_held > 1)
 		inv->print_more = list_held;
 	inv->more = p;
@@ -102,11 +103,9 @@ static void print_human(const struct invocation *inv, const struct pulled *p)
 	fetched_print(inv, &p->fetched);
 	fputs("  ", inv->out);
 	out_plural(inv->out, p->rolled.changed, "path", "paths");
-	fputs(" of the project changed", inv->out);
+	fputs(" of the project changed\n", inv->out);
 	if (p->rolled.saved[0] != '\0')
-		fprintf(inv->out, ", what was there is %s%.*s%s", out_style(inv, OUT_ID),
-			OUT_SHORT_ID, p->rolled.saved, out_style(inv, OUT_PLAIN));
-	fputc('\n', inv->out);
+		promotions_print_saved(inv, p->rolled.saved, NULL, p->rolled.receipt);
 }
 
 static int print_json(const struct invocation *inv, const struct pulled *p, struct err *err)

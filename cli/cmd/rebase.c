@@ -19,7 +19,7 @@ static const struct opt rebase_opts[] = {
 	OPT_STR(0, "markers", "STYLE", struct rebase_args, markers,
 		"merge (default), diff3 or zdiff3"),
 	OPT_FLAG(0, "skip-unreadable", struct rebase_args, skip_unreadable,
-		 "leave what cannot be read as the clone has it"),
+		 "skip files that cannot be read, and list them"),
 	OPT_FLAG('n', "dry-run", struct rebase_args, dry_run, "only say what would change"),
 	OPT_END,
 };
@@ -78,10 +78,8 @@ static void print_human(const struct invocation *inv, const struct engine_rebase
 		out_name(inv->out, r->left[i].path);
 		fputs(", which both sides changed: it is the clone's\n", inv->out);
 	}
-	if (r->saved[0] != '\0') {
-		out_id(inv, "  what was there is ", r->saved);
-		fputc('\n', inv->out);
-	}
+	if (r->saved[0] != '\0')
+		promotions_print_saved(inv, r->saved, r->clone, "");
 }
 
 static void list_conflicts(const struct invocation *inv, const void *ctx)
@@ -101,10 +99,14 @@ static int print_conflicts(struct invocation *inv, const struct engine_rebased *
 	inv->print_more = list_conflicts;
 	inv->more = r;
 	cmd_hint_again(inv, &(struct hint_again){ .option = "conflict", .value = "markers" });
+	cmd_hint_note(inv,
+		      "usual: put both versions, marked, into the clone's files; edit them there");
 	cmd_hint_words(inv, "resolve", (const char *[]){ r->clone, NULL });
-	for (size_t i = 0; i < ENGINE_CONFLICT_SIDES; i++)
-		if (c->sides[i])
-			cmd_hint_words(inv, "show", (const char *[]){ c->sides[i], NULL });
+	cmd_hint_note(inv, "list the conflicts; settle each, then rebase again");
+	conflicts_hint_sides(inv, c,
+			     (const char *const[]){ "the base: the file before both changes",
+						    "the project's version",
+						    "the clone's version" });
 	return fail_with(inv, CMD_CONFLICT, &err, set_all, r);
 }
 

@@ -227,7 +227,7 @@ static int check(struct invocation *inv, const struct engine_run *run, struct er
 	if (run->asked.scrubbed)
 		log_warn("the command had a secret in it, which was not kept");
 	if (run->secret_for.n > 0)
-		log_warn("what hosts were given as a secret then is not given again");
+		log_warn("the first run sent secrets to hosts (--secret-for); this one sends none");
 	return 0;
 }
 

@@ -71,8 +71,8 @@ static int check(const struct resolving *r, struct err *err)
 			       "options '--take', '--edit' and '--undo' exclude each other");
 	if (ways == 0 && (paths || args->all))
 		return err_set(err, -EINVAL,
-			       "what is to be taken?  --take ours (the project's), --take theirs "
-			       "(the clone's), --take FILE or --edit");
+			       "no resolution is given: use --take ours (the project's version), "
+			       "--take theirs (the clone's), --take FILE or --edit");
 	if (ways == 1 && paths == args->all)
 		return err_set(err, -EINVAL, "a PATH is needed, or '--all'");
 	if (args->edit && !choice_possible(r->inv))
@@ -128,10 +128,12 @@ static int edit(struct resolving *r, const struct engine_conflict *c,
 	const char *text = c->marked ? c->marked : c->texts[2] ? c->texts[2] : c->texts[1];
 	int x;
 
-	if (!text)
-		return err_set(err, -ENOTSUP,
+	if (!text) {
+		cmd_hint(r->inv, "help resolve");
+		return err_set(err, -EINVAL,
 			       "'%s' is no text, or too long, to be edited here: use --take FILE",
 			       c->path);
+	}
 	x = editor_open(text, c->path, path, err);
 	if (x >= 0)
 		x = editor_has_markers(*path, err);

@@ -33,7 +33,7 @@ static const struct opt rollback_opts[] = {
 		"the session of that turn (default: the newest)"),
 	OPT_FLAG(0, "no-git", struct rollback_args, no_git, "leave the project's .git as it is"),
 	OPT_FLAG(0, "skip-unreadable", struct rollback_args, skip_unreadable,
-		 "leave files of the project that cannot be read alone"),
+		 "skip files that cannot be read, and list them"),
 	OPT_LIST(0, "allow", "PATH", struct rollback_args, allow,
 		 "let PATH pass the guard, if the state is a clone's"),
 	OPT_FLAG('y', "yes", struct rollback_args, yes,
@@ -120,10 +120,8 @@ static void print_human(const struct invocation *inv, const struct engine_rolled
 	if (r->dry_run)
 		held_print(inv, inv->out, r->held, r->n_held);
 	promotions_print_warnings(inv, r->warned, r->n_warned);
-	if (r->saved[0] == '\0')
-		return;
-	out_id(inv, "  what was there is ", r->saved);
-	fputc('\n', inv->out);
+	if (r->saved[0] != '\0')
+		promotions_print_saved(inv, r->saved, r->clone, r->receipt);
 }
 
 static void fill_conflicts(struct json data, const void *ctx)

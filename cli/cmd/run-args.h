@@ -73,7 +73,7 @@ struct run_args {
 	    OPT_FLAG(0, "wait", struct run_args, wait,                                             \
 		     "begin when all of them are read, however many"),                             \
 	    OPT_FLAG(0, "skip-unreadable", struct run_args, skip_unreadable,                       \
-		     "leave out what cannot be read"),                                             \
+		     "skip files that cannot be read, and list them"),                             \
 	    OPT_STR(0, "path", "DIR", struct run_args, path,                                       \
 		    "only this directory of the project"),                                         \
 	    OPT_FLAG(0, "keep", struct run_args, keep, "keep the clone that is made for it"),      \

@@ -22,15 +22,26 @@ void run_set_json(struct json j, const struct engine_run *r)
 	runs_set_changed(j, r);
 }
 
-static void print_missing(const struct engine_run *r)
+/* For a person, who can change that, and not again at each run that follows. */
+static void print_memory_hint(const struct invocation *inv, const struct engine_run *r)
+{
+	AUTO_FREE char *line = isatty(STDERR_FILENO) ? cmd_line(inv, "doctor", NULL) : NULL;
+
+	if (line && !engine_runs_lacked(inv->engine, "memory", r->id))
+		fprintf(stderr, "hint: %s  # 'cgroups' says how to limit all of a run\n", line);
+}
+
+static void print_missing(const struct invocation *inv, const struct engine_run *r)
 {
 	for (size_t i = 0; i < r->missing.n; i++) {
-		if (strcmp(r->missing.list[i].wall, "memory") == 0)
-			log_warn("memory was limited for each process, not for all of the run: %s",
-				 r->missing.list[i].reason);
-		else
-			log_warn("the run was without the wall '%s': %s", r->missing.list[i].wall,
-				 r->missing.list[i].reason);
+		const char *wall = r->missing.list[i].wall, *why = r->missing.list[i].reason;
+
+		if (strcmp(wall, "memory") != 0) {
+			log_warn("the run was without the wall '%s': %s", wall, why);
+			continue;
+		}
+		log_warn("memory was limited for each process, not for all of the run: %s", why);
+		print_memory_hint(inv, r);
 	}
 }
 
@@ -92,7 +103,8 @@ static void print_unseen(const struct invocation *inv, const struct engine_run *
 		    is_given(&args->ro, here, path) || is_given(&args->rw, here, path))
 			continue;
 		log_warn("'%s' exists here but is not visible in the run", path);
-		fprintf(stderr, "hint: --ro %s\n", path);
+		refusals_print_hint(inv, run,
+				    &(struct hint_again){ .option = "ro", .value = path });
 		return;
 	}
 }
@@ -119,7 +131,7 @@ void run_tell(const struct invocation *inv, const struct engine_run *r)
 	if (inv->quiet)
 		return;
 	if (!r->problem)
-		print_missing(r);
+		print_missing(inv, r);
 	if (r->state == ENGINE_RUN_CANCELLED)
 		log_warn("the run was cancelled");
 	if (strcmp(r->limit, "time") == 0)
@@ -139,7 +151,7 @@ void run_tell(const struct invocation *inv, const struct engine_run *r)
 			 size_format(r->limits.net_out, size));
 	else if (*r->limit != '\0')
 		log_warn("the run met its limit of '%s' (--%s)", r->limit, r->limit);
-	refusals_print(r);
+	refusals_print(inv, r);
 	print_artifacts(r);
 	print_unseen(inv, r);
 }

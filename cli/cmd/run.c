@@ -40,12 +40,11 @@ static const struct opt run_opts[] = {
 	OPT_STR(0, "creds", "FILE", struct run_args, creds, "with --on: NATS credentials file"),
 	OPT_FLAG(0, "insecure", struct run_args, insecure,
 		 "with --on: allow a server elsewhere without credentials"),
-	OPT_STR(0, "sign", "KEY", struct run_args, sign,
-		"with --on: SSH key that signs what is sent"),
+	OPT_STR(0, "sign", "KEY", struct run_args, sign, "with --on: SSH key that signs the state"),
 	OPT_FLAG(0, "require-signature", struct run_args, signed_only,
 		 "with --on: refuse results that nobody signed"),
 	OPT_STR(0, "allowed-signers", "FILE", struct run_args, signers,
-		"with --on: who may sign (default: see config.yaml)"),
+		"with --on: allowed signers (default: config.yaml)"),
 	OPT_END,
 };
 _Static_assert(sizeof(struct run_args) <= CMD_ARGS_MAX, "grow CMD_ARGS_MAX");
@@ -293,9 +292,6 @@ static void hint(struct invocation *inv, const struct engine_run *run, int r, co
 	if (run->state == ENGINE_RUN_REFUSED && run->oom_killed && args->mem < MEM_TO_START)
 		cmd_hint_again(
 		    inv, &(struct hint_again){ .option = "mem", .value = "64M", .without = "mem" });
-	/* Else it is a path that nobody can grant. */
-	if (r == -ECANCELED && !args->path && !args->profile && args->ro.n == 0 && args->rw.n == 0)
-		cmd_hint(inv, "init .");
 }
 
 static int refuse_bare(struct invocation *inv, const char *name, struct err *err)

@@ -56,7 +56,7 @@ static int ship_run(struct invocation *inv, struct err *err)
 	int r;
 
 	if (args->again && !word)
-		return err_set(err, -EINVAL, "which change is to go on?");
+		return err_set(err, -EINVAL, "option '--continue' needs the id of a change");
 	r = args->again ? engine_ship_on(inv->engine, word, &options, &c, &promotion, err)
 			: engine_ship(inv->engine, &options, &c, &promotion, err);
 	progress_done(inv->progress);

@@ -6,6 +6,7 @@
 #include "base/buf.h"
 #include "base/path.h"
 #include "base/size.h"
+#include "base/text.h"
 #include "cli/out.h"
 #include "cli/pager.h"
 #include "cli/progress.h"
@@ -227,6 +228,17 @@ static void shower_done(struct shower *sh)
 	buf_done(&sh->content);
 }
 
+/* What there is in the state, or NULL: which states there are. */
+static void hint(struct invocation *inv, const char *state)
+{
+	AUTO_FREE char *top = state ? text_format("%s:", state) : NULL;
+
+	if (top)
+		cmd_hint_words(inv, "show", (const char *[]){ top, NULL });
+	else
+		cmd_hint(inv, "log");
+}
+
 static int show_run(struct invocation *inv, struct err *err)
 {
 	CLEANUP(json_done) struct json_doc doc = { 0 };
@@ -258,8 +270,7 @@ static int show_run(struct invocation *inv, struct err *err)
 	}
 	r = r < 0 ? r : screen_flush(&sh.screen, err);
 	if (r == -ENOENT || r == -ENOTDIR)
-		cmd_hint(inv, "%s%s%s", sh.snapshot_found ? "show " : "log",
-			 sh.snapshot_found ? state : "", sh.snapshot_found ? ":" : "");
+		hint(inv, sh.snapshot_found ? state : NULL);
 	if (pager_was_left(&sh.pager))
 		return CMD_OK;
 	if (r < 0 || !inv->json)

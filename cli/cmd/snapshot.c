@@ -22,7 +22,7 @@ static const struct opt snapshot_opts[] = {
 	OPT_FLAG(0, "lazy", struct snapshot_args, lazy, "do not wait until the files are read"),
 	OPT_FLAG(0, "wait", struct snapshot_args, wait, "return when all files are read"),
 	OPT_FLAG(0, "skip-unreadable", struct snapshot_args, skip_unreadable,
-		 "leave out what cannot be read, and say so"),
+		 "skip files that cannot be read, and list them"),
 	OPT_END,
 };
 _Static_assert(sizeof(struct snapshot_args) <= CMD_ARGS_MAX, "grow CMD_ARGS_MAX");

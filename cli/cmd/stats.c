@@ -152,7 +152,7 @@ static void print_human(const struct invocation *inv, const struct engine_stats 
 	print_growth(inv, s, g);
 	if (s->limit > 0)
 		print_row(inv, "limit", size_format(s->limit, size),
-			  "what they may take (store.limit)");
+			  "most that these files may take (store.limit)");
 	print_row(inv, "chunks", out_count(s->chunks, count), "pieces of file content");
 	print_row(inv, "objects", out_count(s->objects, count),
 		  "directories, lists of chunks, attributes");
@@ -168,7 +168,7 @@ static void store_all(const struct invocation *inv)
 
 	if (engine_service(inv->engine, &service, &err) >= 0 && service.mounted > 0 &&
 	    engine_clone_list(inv->engine, true, &clones, &err) < 0)
-		log_warn("counted is what was stored before: %s, continuing", err.msg);
+		log_warn("cannot count the latest changes in clones: %s, continuing", err.msg);
 }
 
 static int stats_run(struct invocation *inv, struct err *err)
@@ -181,7 +181,7 @@ static int stats_run(struct invocation *inv, struct err *err)
 	store_all(inv);
 	r = engine_stats(inv->engine, &stats, err);
 	if (r == -ENOENT)
-		cmd_hint(inv, "init");
+		cmd_hint_init(inv);
 	if (r < 0)
 		return r;
 	growth = calloc(1, sizeof(*growth));

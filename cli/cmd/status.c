@@ -166,7 +166,7 @@ static void print_name_field(const struct invocation *inv, const char *field, co
 	out_name_line(inv->out, name);
 }
 
-/* "14m 2s, 3 paths changed in the project, 1 of them also here" */
+/* "3 paths changed in the project, 1 of them also here; the base is 14m 2s old" */
 static void print_stale(const struct invocation *inv, const struct engine_stale *s)
 {
 	char behind[DURATION_TEXT_MAX], count[OUT_COUNT_MAX];
@@ -180,12 +180,11 @@ static void print_stale(const struct invocation *inv, const struct engine_stale 
 		fputs("nothing, the project is as it was\n", inv->out);
 		return;
 	}
-	fprintf(inv->out, "%s, ", duration_format(s->behind_ms, behind));
 	out_plural(inv->out, s->paths, "path", "paths");
 	fputs(" changed in the project", inv->out);
 	if (s->both > 0)
 		fprintf(inv->out, ", %s of them also here", out_count(s->both, count));
-	fputc('\n', inv->out);
+	fprintf(inv->out, "; the base is %s old\n", duration_format(s->behind_ms, behind));
 }
 
 /* How many lie in the same folder of git's own; 1 for all that is not. */

@@ -81,8 +81,8 @@ static int check(const struct trying *t, struct err *err)
 			       "other");
 	if (decided == 0 && !choice_possible(t->inv))
 		return err_set(err, -EINVAL,
-			       "nobody can be asked here: say what is to be done with option "
-			       "'--promote-if-ok', '--keep' or '--discard'");
+			       "cannot ask without a terminal: give option '--promote-if-ok', "
+			       "'--keep' or '--discard'");
 	return 0;
 }
 
@@ -217,7 +217,7 @@ static void print_prospect(struct trying *t)
 	options.clone = t->run.clone;
 	options.dry_run = true;
 	if (engine_promote(t->inv->engine, &options, &p, &err) < 0)
-		log_warn("what a promotion would meet is not known: %s", err.msg);
+		log_warn("cannot preview the promotion: %s, continuing", err.msg);
 	else
 		promotions_print_obstacles(t->inv, &p);
 	progress_done(t->inv->progress);

@@ -18,7 +18,7 @@ static const struct opt undo_opts[] = {
 	OPT_DURATION(0, "if-newer-than", "TIME", struct undo_args, newer,
 		     "refuse if it is older than that"),
 	OPT_FLAG(0, "skip-unreadable", struct undo_args, skip_unreadable,
-		 "leave what cannot be read as it is"),
+		 "skip files that cannot be read, and list them"),
 	OPT_FLAG('n', "dry-run", struct undo_args, dry_run, "only say what would change"),
 	OPT_FLAG(0, "root", struct undo_args, root, "undo a `promote --root`, as root"),
 	OPT_FLAG('y', "yes", struct undo_args, yes, "for scripts; there is no question to answer"),

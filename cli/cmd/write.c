@@ -13,7 +13,7 @@ struct write_args {
 
 static const struct opt write_opts[] = {
 	OPT_STR(0, "content", "TEXT", struct write_args, content,
-		"what the file is to hold (default: standard input)"),
+		"new content of the file (default: standard input)"),
 	OPT_FLAG('x', "executable", struct write_args, executable, "make it a program"),
 	OPT_END,
 };

@@ -18,6 +18,7 @@
 #include "cli/help.h"
 #include "cli/moved.h"
 #include "cli/progress.h"
+#include "engine/api/projects.h"
 #include "engine/api/remote.h"
 
 /* One a line, however many there are. */
@@ -251,9 +252,23 @@ static int run_command(struct invocation *inv, struct err *err)
 	} else if (r == -ENXIO && !inv->ran) {
 		r = moved_tell(inv, r, err);
 	}
+	if (engine && (r == -ENXIO || (r == -ECANCELED && strstr(err->msg, ENGINE_ONLY_IF_NAMED))))
+		cmd_hint_init(inv);
 	inv->engine = NULL;
 	inv->progress = NULL;
 	return r;
+}
+
+/* Is the sentence about what was typed?  Then the command's help says what can be. */
+static bool is_of_line(const struct invocation *inv, const char *text)
+{
+	const char *name = inv->command->name;
+	const size_t len = strlen(name);
+
+	if (*text == '\'')
+		text++;
+	return strncmp(text, "option", 6) == 0 || strncmp(text, "--", 2) == 0 ||
+	       (strncmp(text, name, len) == 0 && (text[len] == '\'' || text[len] == ' '));
 }
 
 /* The command's own arguments, argv[0] being its name. */
@@ -296,8 +311,7 @@ static int parse_and_run(struct invocation *inv, int argc, char **argv, struct a
 		cmd_hint(inv, "help %s", inv->command->name);
 	} else {
 		r = run_command(inv, err);
-		/* The command refused a value; its help says which values there are. */
-		if (r == -EINVAL && inv->n_hints == 0 && strncmp(err->msg, "option", 6) == 0)
+		if (r == -EINVAL && inv->n_hints == 0 && is_of_line(inv, err->msg))
 			cmd_hint(inv, "help %s", inv->command->name);
 	}
 	opt_done(table, args);

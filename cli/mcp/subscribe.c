@@ -195,7 +195,7 @@ static void revive(struct session *s)
 		return;
 	s->revived++;
 	if (watch_start(&s->watch, s->options, &why) < 0)
-		log_warn("what happens is not followed any more: %s, continuing", why.msg);
+		log_warn("cannot follow events any more: %s, continuing", why.msg);
 }
 
 int subscribe_step(struct session *s, struct err *err)

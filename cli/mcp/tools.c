@@ -59,7 +59,7 @@ const struct tool tools[] = {
 	    .command = "clone",
 	    .params = {
 		{ "name", PARAM_TEXT, "name", false, NULL,
-		  "What to call it (default: two words that are free)." },
+		  "Name of the clone (default: two words that are free)." },
 		{ "from", PARAM_STATE, "from", false, NULL,
 		  "A snapshot or clone to start from (default: the project as it is now)." },
 		{ "ttl", PARAM_TEXT, "ttl", false, NULL,
@@ -342,7 +342,7 @@ const struct tool tools[] = {
 	    .job = true,
 	    .open_world = true,
 	    .params = {
-		{ "name", PARAM_TEXT, "name", false, NULL, "What to call it (default: two words)." },
+		{ "name", PARAM_TEXT, "name", false, NULL, "Name of the experiment (default: two words)." },
 		{ "arms", PARAM_LIST, "arm", true, NULL,
 		  "What to try, as NAME=COMMAND, each a line for the shell." },
 		{ "after", PARAM_LIST, "arm-after", false, NULL,

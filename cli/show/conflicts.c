@@ -175,6 +175,16 @@ const struct engine_conflict *conflicts_first_open(const struct engine_conflict 
 	return first;
 }
 
+void conflicts_hint_sides(struct invocation *inv, const struct engine_conflict *c,
+			  const char *const notes[ENGINE_CONFLICT_SIDES])
+{
+	for (size_t i = 0; i < ENGINE_CONFLICT_SIDES; i++)
+		if (notes[i] && c->sides[i]) {
+			cmd_hint_words(inv, "show", (const char *[]){ c->sides[i], NULL });
+			cmd_hint_note(inv, notes[i]);
+		}
+}
+
 void conflicts_say_open(const char *act, const struct engine_conflict *list, size_t n,
 			struct err *err)
 {

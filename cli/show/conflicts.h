@@ -22,6 +22,10 @@ void conflicts_print(const struct invocation *inv, FILE *out, const char *clone,
 const struct engine_conflict *conflicts_first_open(const struct engine_conflict *list, size_t n,
 						   size_t *ret_n);
 
+/* Hint at how to show its sides: base, ours, theirs.  A note says what each is; NULL: no hint. */
+void conflicts_hint_sides(struct invocation *inv, const struct engine_conflict *c,
+			  const char *const notes[ENGINE_CONFLICT_SIDES]);
+
 /* Say in `err` that nothing was done because of the open conflicts, of which there must be some. */
 void conflicts_say_open(const char *act, const struct engine_conflict *list, size_t n,
 			struct err *err);

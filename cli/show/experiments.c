@@ -84,11 +84,12 @@ static void make_lines(const struct engine_arm *arm, char *text, size_t size)
 struct layout {
 	size_t columns;                  /* of the terminal; 0: any number */
 	int name, machine, score, lines; /* machine 0: none is shown */
-	bool checks, changes, bar;
+	bool checks, changes, bar, warnings;
 };
 
 #define FIXED_WIDTH  24 /* state and time, with what is before them */
 #define CHECKS_WIDTH 8
+#define WARN_WIDTH   4
 #define SCORE_MAX    (2 * ENGINE_VALUE_MAX + 4)
 #define LINES_MAX    48
 
@@ -114,7 +115,7 @@ static struct layout layout_of(const struct engine_experiment *x, size_t columns
 	const struct engine_arm *arm;
 	char text[SCORE_MAX];
 	struct layout l = { .columns = columns };
-	bool scored = false;
+	bool scored = false, warned = false;
 
 	while ((arm = engine_arms_next(&walk))) {
 		name = max_of(name, INDENT * walk.level + strlen(arm->name));
@@ -123,6 +124,7 @@ static struct layout layout_of(const struct engine_experiment *x, size_t columns
 		make_lines(arm, text, sizeof(text));
 		lines = max_of(lines, strlen(text));
 		scored |= walk.in[walk.level]->score != ENGINE_SCORE_NONE;
+		warned |= arm->n_warnings > 0;
 	}
 	name = name < WIDE_MAX ? name : WIDE_MAX;
 	if (left < name + FIXED_WIDTH + 2 + score)
@@ -137,6 +139,7 @@ static struct layout layout_of(const struct engine_experiment *x, size_t columns
 		l.machine = (int)machine;
 	l.checks = take_columns(&left, CHECKS_WIDTH);
 	l.changes = take_columns(&left, 2 + lines);
+	l.warnings = warned && take_columns(&left, 2 + WARN_WIDTH);
 	l.bar = scored && take_columns(&left, 2 + BAR_MAX);
 	return l;
 }
@@ -168,9 +171,12 @@ static void print_note(FILE *out, const struct engine_experiment *x, const struc
 {
 	const char *note = note_of(x, arm);
 	const size_t len = note ? strcspn(note, "\n") : 0;
+	char warnings[24] = "";
 
 	if (arm->n_warnings > 0)
-		used += (size_t)fprintf(out, "  %zu!", arm->n_warnings);
+		snprintf(warnings, sizeof(warnings), "%zu!", arm->n_warnings);
+	if (l->warnings && (note || arm->n_warnings > 0))
+		used += (size_t)fprintf(out, "  %*s", WARN_WIDTH, warnings);
 	if (!note)
 		return;
 	fputs(l->columns > 0 && used + 2 + len > l->columns ? "\n    " : "  ", out);
@@ -221,6 +227,8 @@ static void print_head(const struct invocation *inv, FILE *out, const struct lay
 	fprintf(out, "  %-*s", l->score, "SCORE");
 	if (l->changes)
 		fprintf(out, "  %-*s", l->lines, "LINES");
+	if (l->warnings)
+		fprintf(out, "%*s  %*s", l->bar ? 2 + BAR_MAX : 0, "", WARN_WIDTH, "WARN");
 	fprintf(out, "%s\n", out_style(inv, OUT_PLAIN));
 }
 

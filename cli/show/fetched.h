@@ -13,12 +13,12 @@
 	    OPT_FLAG(0, "require-signature", T, trust.required,                      \
 		     "refuse what no allowed signer signed"),                        \
 	    OPT_STR(0, "allowed-signers", "FILE", T, trust.signers,                  \
-		    "who may sign (default: see config.yaml)"),                      \
+		    "list of the allowed signers (default: see config.yaml)"),       \
 	    OPT_STR(0, "signed-as", "REPO:NAME", T, trust.as, "what a copy was signed for")
 
 /* Options that every command has which fetches; the struct has `tag`, `rate`, `jobs`, `identity` and `trust`. */
 #define FETCHED_OPTS(type)                                                                     \
-	OPT_STR('t', "tag", "TAG", type, tag, "what to call it here (default: REMOTE/NAME)"),  \
+	OPT_STR('t', "tag", "TAG", type, tag, "name for it here (default: REMOTE/NAME)"),      \
 	    OPT_U64('j', "jobs", "N", type, jobs, "connections at once, 1 to 4 (default: 4)"), \
 	    OPT_SIZE(0, "rate", "SIZE", type, rate, "bytes a second at most"),                 \
 	    FETCHED_TRUST_OPTS(type)

@@ -171,6 +171,24 @@ void promotions_print_warnings(const struct invocation *inv, const struct engine
 		fprintf(inv->out, "  and %zu more warnings\n", n - SHOWN_MAX);
 }
 
+void promotions_print_saved(const struct invocation *inv, const char *saved, const char *clone,
+			    const char *receipt)
+{
+	const bool undo = *receipt != '\0';
+	char id[OUT_SHORT_ID + 1];
+	AUTO_FREE char *back = NULL;
+
+	snprintf(id, sizeof(id), "%.*s", OUT_SHORT_ID, undo ? receipt : saved);
+	if (undo || !clone)
+		back = cmd_line(inv, undo ? "undo" : "rollback", (const char *[]){ id, NULL });
+	else
+		back = cmd_line(inv, "rollback", (const char *[]){ clone, id, NULL });
+	out_id(inv, "  the state before is snapshot ", saved);
+	if (back)
+		fprintf(inv->out, "; to return: %s", back);
+	fputc('\n', inv->out);
+}
+
 /* Of a dry run: what would stand in the way. */
 void promotions_print_obstacles(const struct invocation *inv, const struct engine_promotion *p)
 {
@@ -179,13 +197,28 @@ void promotions_print_obstacles(const struct invocation *inv, const struct engin
 	promotions_print_warnings(inv, p->warned, p->n_warned);
 }
 
+static void print_left(const struct invocation *inv, const struct engine_promotion *p)
+{
+	/* Only this command knows --git, and not with --to. */
+	const bool may_bring = !p->git && !p->to && strcmp(inv->command->name, "promote") == 0;
+
+	for (size_t i = 0; i < p->n_left; i++) {
+		const char *why = p->left[i].why;
+
+		fputs("  left alone: ", inv->out);
+		out_name(inv->out, p->left[i].path);
+		fprintf(inv->out, ", which %s%s\n", why ? why : "is git's own",
+			!why && may_bring ? "; 'promote --git' brings commits" : "");
+	}
+}
+
 static void print_human(const struct invocation *inv, const struct engine_promotion *p)
 {
-	if (p->changed == 0) {
-		fputs(!p->undone[0] ? "nothing to promote\n"
-		      : p->dry_run  ? "nothing to undo\n"
-				    : "nothing is left of it: it counts as undone\n",
-		      inv->out);
+	if (p->changed == 0 && p->undone[0] && !p->dry_run) {
+		out_id(inv, "counts as undone  ", p->undone);
+		fputs(", none of its changes are left\n", inv->out);
+	} else if (p->changed == 0) {
+		fputs(p->undone[0] ? "nothing to undo\n" : "nothing to promote\n", inv->out);
 	} else {
 		print_head(inv, p);
 		promotions_print_paths(inv, p->paths, p->n_paths);
@@ -194,11 +227,7 @@ static void print_human(const struct invocation *inv, const struct engine_promot
 		promotions_print_obstacles(inv, p);
 	else
 		promotions_print_warnings(inv, p->warned, p->n_warned);
-	for (size_t i = 0; i < p->n_left; i++) {
-		fputs("  left alone: ", inv->out);
-		out_name(inv->out, p->left[i].path);
-		fprintf(inv->out, ", which %s\n", p->left[i].why ? p->left[i].why : "is git's own");
-	}
+	print_left(inv, p);
 	for (size_t i = 0; i < p->commits.n; i++) {
 		fputs(p->dry_run ? "  would bring " : "  brought ", inv->out);
 		out_name(inv->out, p->commits.list[i].ref);
@@ -212,13 +241,13 @@ static void print_human(const struct invocation *inv, const struct engine_promot
 	if (p->git && p->commits.n == 0)
 		fputs("  no commit that the project lacks\n", inv->out);
 	if (p->undone[0] != '\0' && p->id[0] != '\0') {
-		out_id(inv, "  taken back by ", p->id);
-		fputc('\n', inv->out);
+		out_id(inv, "  this undo is promotion ", p->id);
+		fputs(", and can be undone too\n", inv->out);
 	}
 	if (p->before[0] != '\0' && p->changed > 0) {
-		out_id(inv, "  before it ", p->before);
-		out_id(inv, ", after it ", p->after);
-		fputc('\n', inv->out);
+		out_id(inv, "  snapshots: ", p->before);
+		out_id(inv, " before it, ", p->after);
+		fputs(" after it\n", inv->out);
 	}
 }
 
@@ -296,6 +325,27 @@ static void list_conflicts(const struct invocation *inv, const void *ctx)
 	conflicts_print(inv, stderr, clone, p->conflicts, p->n_conflicts);
 }
 
+static void hint_conflicts(struct invocation *inv, const struct engine_promotion *p,
+			   const struct engine_conflict *c)
+{
+	static const char *const sides[] = { "the base: the file before both changes", NULL,
+					     "the clone's version" };
+	static const char *const undo_sides[] = { "the file after the change to be undone", NULL,
+						  "the file before that change" };
+
+	hint_again(inv, p, "conflict", p->to ? "theirs" : "markers");
+	cmd_hint_note(inv, p->to ? "take the clone's version"
+				 : "put both versions, marked, into the project's files");
+	if (!p->undone[0] && !p->to) {
+		cmd_hint_words(inv, "resolve", (const char *[]){ p->clone, NULL });
+		cmd_hint_note(inv, "list the conflicts and what to type for each");
+		cmd_hint_words(inv, "promote", (const char *[]){ "--continue", p->clone, NULL });
+		cmd_hint_note(inv, "usual: settle each conflict with resolve, then this");
+	}
+	if (!p->to)
+		conflicts_hint_sides(inv, c, p->undone[0] ? undo_sides : sides);
+}
+
 static int print_conflicts(struct invocation *inv, const struct engine_promotion *p)
 {
 	const char *act = p->undone[0] ? "undone" : "promoted";
@@ -307,14 +357,7 @@ static int print_conflicts(struct invocation *inv, const struct engine_promotion
 	conflicts_say_open(act, p->conflicts, p->n_conflicts, &err);
 	inv->print_more = list_conflicts;
 	inv->more = p;
-	hint_again(inv, p, "conflict", p->to ? "theirs" : "markers");
-	if (!p->undone[0] && !p->to) {
-		cmd_hint_words(inv, "resolve", (const char *[]){ p->clone, NULL });
-		cmd_hint_words(inv, "promote", (const char *[]){ "--continue", p->clone, NULL });
-	}
-	for (size_t i = 0; i < 3; i += 2)
-		if (c->sides[i] && !p->to)
-			cmd_hint_words(inv, "show", (const char *[]){ c->sides[i], NULL });
+	hint_conflicts(inv, p, c);
 	r = fail_with(inv, CMD_CONFLICT, &err, promotions_set_json, p);
 	inv->print_more = NULL;
 	return r;

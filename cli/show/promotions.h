@@ -24,6 +24,13 @@ void promotions_print_warnings(const struct invocation *inv, const struct engine
 
 void promotions_print_paths(const struct invocation *inv, const struct engine_rolled_path *list,
 			    size_t n);
+/*
+ * The snapshot that holds the state before a rollback or a rebase, and what to type to return to
+ * it: `undo` with a receipt, which only a project has, else `rollback`.  `clone` NULL: a project.
+ */
+void promotions_print_saved(const struct invocation *inv, const char *saved, const char *clone,
+			    const char *receipt);
+
 /* --- promote and undo ----------------------------------------------------------------------- */
 
 /* The members of the answer; `ctx` is a struct engine_promotion, as fail_with() hands it on. */

@@ -73,7 +73,7 @@ void questions_set_now(const struct invocation *inv, struct json j, const struct
 		return;
 	}
 	if (engine_questions(inv->engine, &all, &err) < 0)
-		log_debug("which questions are open is not known: %s", err.msg);
+		log_debug("cannot list the open questions: %s", err.msg);
 	list = json_set_array(j, "questions");
 	for (size_t i = 0; i < all.n; i++)
 		if (strcmp(all.list[i].run, run->id) == 0)

@@ -52,8 +52,24 @@ static bool is_worth_it(const struct engine_run *run, const struct engine_refusa
 	return run->exit_code != 0 || strcmp(refusal->kind, "call") != 0;
 }
 
-/* The list as it was, and what was refused: an option that can be copied. */
-static void hint_net(const struct engine_run *run)
+void refusals_print_hint(const struct invocation *inv, const struct engine_run *run,
+			 const struct hint_again *again)
+{
+	AUTO_FREE char *line = NULL;
+	AUTO_FREE char *option = NULL;
+
+	/* A secret in the command is printed nowhere. */
+	if (!run->asked.scrubbed)
+		line = cmd_line_again(inv, again);
+	if (!line && asprintf(&option, "--%s", again->option) >= 0)
+		line = cmd_line(inv, inv->command->name,
+				(const char *[]){ option, again->value, "--", "COMMAND...", NULL });
+	if (line)
+		fprintf(stderr, "hint: %s\n", line);
+}
+
+/* The list as it was, and what was refused. */
+static void hint_net(const struct invocation *inv, const struct engine_run *run)
 {
 	CLEANUP(buf_done) struct buf b = BUF_INIT;
 	const struct engine_refusals *r = &run->refusals;
@@ -79,29 +95,36 @@ static void hint_net(const struct engine_run *run)
 		if (x >= 0)
 			x = buf_append(&b, rule + quoted, strlen(rule) - 2 * quoted);
 	}
-	if (!any || x < 0 || !buf_str(&b))
-		return;
-	quoted = strpbrk(buf_str(&b), " *?&;()$|") != NULL;
-	fprintf(stderr, "hint: " NET_FLAG "%s%s%s\n", quoted ? "'" : "", buf_str(&b),
-		quoted ? "'" : "");
+	if (any && x >= 0 && buf_str(&b))
+		refusals_print_hint(inv, run,
+				    &(struct hint_again){
+					.option = "net", .value = buf_str(&b), .without = "net" });
 }
 
-/* An option that is no list of hosts: the first of its kind is enough. */
-static void hint_other(const struct engine_run *run)
+/* Of the options that are no list of hosts, the first is enough. */
+static void hint_other(const struct invocation *inv, const struct engine_run *run)
 {
 	const struct engine_refusals *r = &run->refusals;
 
 	for (size_t i = 0; i < r->n; i++) {
 		const char *flag = r->list[i].flag;
+		AUTO_FREE char *option = NULL;
+		size_t name;
 
-		if (*flag == '\0' || strncmp(flag, NET_FLAG, strlen(NET_FLAG)) == 0)
+		if (strncmp(flag, "--", 2) != 0 || strncmp(flag, NET_FLAG, strlen(NET_FLAG)) == 0)
 			continue;
-		fprintf(stderr, "hint: %s\n", flag);
+		name = strcspn(flag + 2, " ");
+		option = strndup(flag + 2, name);
+		flag += 2 + name;
+		if (option)
+			refusals_print_hint(inv, run,
+					    &(struct hint_again){ .option = option,
+								  .value = flag + (*flag == ' ') });
 		return;
 	}
 }
 
-void refusals_print(const struct engine_run *run)
+void refusals_print(const struct invocation *inv, const struct engine_run *run)
 {
 	const struct engine_refusals *r = &run->refusals;
 	uint64_t more = r->more, lines = 0;
@@ -120,6 +143,6 @@ void refusals_print(const struct engine_run *run)
 	if (more > 0)
 		log_warn("and %llu more that were refused (--json has them)",
 			 (unsigned long long)more);
-	hint_net(run);
-	hint_other(run);
+	hint_net(inv, run);
+	hint_other(inv, run);
 }

@@ -90,9 +90,7 @@ static void print_human(const struct invocation *inv, const struct engine_taken 
 
 static void hint(struct invocation *inv, int r, const struct engine_take_options *options)
 {
-	if (r == -ECANCELED)
-		cmd_hint(inv, "init .");
-	else if (r == -ENOENT && options->clone)
+	if (r == -ENOENT && options->clone)
 		cmd_hint(inv, "list --all");
 	else if (r == -EACCES && !options->clone)
 		cmd_hint_unreadable(inv);

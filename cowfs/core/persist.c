@@ -190,7 +190,7 @@ int layer_sync(struct layer *l, uint64_t node, struct err *err)
 		layer_end_turn(l);
 	}
 	if (r >= 0 && partly_is_lost(l, node))
-		r = err_set(err, -EIO, "what was written to the file is lost");
+		r = err_set(err, -EIO, "data written to the file is lost");
 	number = l->persisted;
 	/* What the committer persisted meanwhile may not be on the disk yet. */
 	owed = l->record.strict && l->durable < number;

@@ -36,7 +36,7 @@ static int add_source(struct promoting *p, const char *path, struct err *err)
 		return err_set(err, -EINVAL, "'%s' does not count from the top of the project",
 			       path);
 	if (clean[1] == '\0')
-		return err_set(err, -EINVAL, "'%s' is all of the clone: name what is to go", path);
+		return err_set(err, -EINVAL, "'%s' is all of the clone: name paths in it", path);
 	name = path_base(clean);
 	if (strcmp(name, ".git") == 0)
 		return err_set(err, -EINVAL, "'%s' is git's own and goes nowhere", path);
@@ -54,7 +54,8 @@ static int choose_sources(struct promoting *p, struct err *err)
 	int r = 0;
 
 	if (paths->n == 0)
-		return err_set(err, -EINVAL, "--path must say what is to go to '%s'",
+		return err_set(err, -EINVAL,
+			       "option '--to' needs '--path': name the paths to copy to '%s'",
 			       p->options->asked->to);
 	if (p->options->asked->excludes.n > 0)
 		return err_set(err, -EINVAL, "--exclude does not go with --to");

@@ -73,7 +73,7 @@ static bool look(struct host *h, struct engine_growth_row *ret)
 
 	if (measure(h, ret, &err) >= 0)
 		return true;
-	log_warn("how large the store is, is not noted: %s, continuing", err.msg);
+	log_warn("cannot note the size of the store: %s, continuing", err.msg);
 	return false;
 }
 

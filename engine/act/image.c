@@ -42,7 +42,7 @@ static int check_about(const char *text, struct err *err)
 	struct json j;
 
 	if (strlen(text) > ENGINE_IMAGE_TEXT_MAX)
-		return err_set(err, -E2BIG, "what the image says of itself takes %zu bytes",
+		return err_set(err, -E2BIG, "the image's description takes %zu bytes",
 			       strlen(text));
 	return json_parse(&doc, text, strlen(text), &j, err);
 }

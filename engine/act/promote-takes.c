@@ -95,7 +95,7 @@ static int refuse_unread(const char *path, char status, void *ctx, struct err *e
 	    (p->undoes.kind == RECEIPT_ROLLBACK && was_unread(p, path)))
 		return 0;
 	return err_set(err, -EACCES,
-		       "nothing is taken back: '%.160s' belongs to it and cannot be read", path);
+		       "nothing is undone: '%.160s' is among the changes and cannot be read", path);
 }
 
 int promoting_check_unread(struct promoting *p, struct err *err)

@@ -151,12 +151,12 @@ static int open_given(const struct host *h, const char *name, struct err *err)
 	int fd;
 
 	if (strchr(name, '/') || *name == '.')
-		return err_set(err, -EINVAL, "'%s' is no name of what was given", name);
+		return err_set(err, -EINVAL, "'%s' is not the name of a resolved file", name);
 	path = text_format("%s/%s/%s", h->dir, CONTROL_DIR, name);
 	if (!path)
 		return err_nomem(err);
 	fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
-	return fd < 0 ? err_sys(err, "what was given") : fd;
+	return fd < 0 ? err_sys(err, "opening the resolved file") : fd;
 }
 
 static int take_bytes(const struct host *h, struct batch *b, const char *name, struct content *ret,
@@ -171,7 +171,7 @@ static int take_bytes(const struct host *h, struct batch *b, const char *name, s
 	while (r >= 0 && n > 0) {
 		n = read(fd, piece, CHUNK_SIZE_MAX);
 		if (n < 0)
-			return err_sys(err, "reading what was given");
+			return err_sys(err, "reading the resolved file");
 		if (n > 0)
 			r = content_writer_add(w, piece, (size_t)n, err);
 	}

@@ -315,6 +315,9 @@ struct engine_runs_options {
 NODISCARD int engine_runs(struct engine *e, const struct engine_runs_options *options,
 			  struct engine_runs *ret, struct err *err);
 
+/* Was another run of the store than that one without this wall?  Reads records until one says so. */
+bool engine_runs_lacked(struct engine *e, const char *wall, const char *but);
+
 /* One by its id or the beginning of it; NULL: the newest.  -ENOENT with a sentence if none is. */
 NODISCARD int engine_run_find(struct engine *e, const char *id, struct engine_run *ret,
 			      struct err *err);

@@ -32,8 +32,9 @@ void dead_read(int alive_fd, struct dead *ret)
 
 static void describe_death(const struct dead *dead, const char *log, int mounted, struct err *word)
 {
-	const char *more = mounted > 0 ? ", its clones are mounted again and may lack what was "
-					 "written in its last seconds"
+	const char *more = mounted > 0 ? ", and its clones are mounted again: unsynced writes of "
+					 "its last seconds may be lost; snapshots and synced files "
+					 "are safe"
 				       : "";
 
 	if (dead->starting)

@@ -123,7 +123,8 @@ int arm_on_start(struct work *w, struct engine_arm *arm, const struct engine_run
 	const struct engine_sent *sent = find_sent(&w->x->on, snapshot);
 
 	if (!sent)
-		return err_set(err, -ENOENT, "what it starts from was not sent");
+		return err_set(err, -ENOENT, "the snapshot that arm '%s' starts from was not sent",
+			       arm->name);
 	on.manifest = sent->manifest;
 	on.name = sent->name;
 	return on_clone_start(w->engine, options, &on, ret, err);

@@ -161,8 +161,8 @@ static int look_at_file(const struct delta_file *f, const struct patch_counts *c
 		r = arm_warn(l->arm, "test-deleted", f->old_path, "the change moves a test away",
 			     err);
 	if (r >= 0 && !is_near(l, f->path))
-		r = arm_warn(l->arm, "far", f->path, "the change is outside of what --within names",
-			     err);
+		r = arm_warn(l->arm, "far", f->path,
+			     "it is outside of the paths that the change is meant for", err);
 	if (r >= 0 && !gone && warn_is_test(f->path) && strlist_add(&l->tests, f->path) < 0)
 		return err_nomem(err);
 	return r;
@@ -231,5 +231,5 @@ void arm_look_at_failed(struct work *w, struct engine_arm *arm)
 	if (look_at(w, arm, arm->clone, &err) >= 0)
 		return;
 	forget(arm);
-	log_warn("what arm '%s' changed is not known: %s, continuing", arm->name, err.msg);
+	log_warn("cannot list the changes of arm '%s': %s, continuing", arm->name, err.msg);
 }

@@ -126,7 +126,7 @@ static int append_row(const char *store, const struct engine_growth_row *row, st
 		return err_nomem(err);
 	fd = open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
 	if (fd < 0 || fdio_write(fd, text, (size_t)n) < 0)
-		return err_sys(err, "noting how large the store is");
+		return err_sys(err, "noting the size of the store");
 	return 0;
 }
 

@@ -102,6 +102,33 @@ int engine_runs(struct engine *e, const struct engine_runs_options *options,
 	return 0;
 }
 
+/* --- whether there is one --------------------------------------------------------------- */
+
+struct search {
+	const char *store, *wall, *but;
+};
+
+/* 1: found, which ends the search. */
+static int has_lacked(const char *id, void *ctx)
+{
+	CLEANUP(engine_run_done) struct engine_run run = { 0 };
+	const struct search *s = ctx;
+
+	if (strcmp(id, s->but) == 0 || run_record_read(s->store, id, &run, NULL) < 0)
+		return 0;
+	for (size_t i = 0; i < run.missing.n; i++)
+		if (strcmp(run.missing.list[i].wall, s->wall) == 0)
+			return 1;
+	return 0;
+}
+
+bool engine_runs_lacked(struct engine *e, const char *wall, const char *but)
+{
+	struct search s = { e->store_path, wall, but };
+
+	return run_record_each(e->store_path, has_lacked, &s, NULL) != 0;
+}
+
 /* --- one -------------------------------------------------------------------------------- */
 
 /* A whole id names its record, and no other need be read. */

@@ -103,7 +103,7 @@ int supply_check_wait(struct supply *s, const struct supply_since *since,
 		return say_away(s, err);
 	return is_alone(s, GONE_MS)
 		   ? say_alone(err)
-		   : err_set(err, -EIO, "nothing of it has come for %d s", SUPPLY_SILENT_MS / 1000);
+		   : err_set(err, -EIO, "no data has arrived for %d s", SUPPLY_SILENT_MS / 1000);
 }
 
 void supply_end(struct supply *s)

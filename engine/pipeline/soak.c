@@ -86,7 +86,7 @@ static bool is_healthy(const char *command, const char *dir, char *why, size_t s
 			;
 		snprintf(why, size, "'%.100s' did not end within %d s", command, HEALTH_MS / 1000);
 	} else if (r < 0) {
-		snprintf(why, size, "how '%.100s' ended is not known: %s", command, strerror(-r));
+		snprintf(why, size, "cannot wait for '%.100s': %s", command, strerror(-r));
 	} else if (WIFSIGNALED(status)) {
 		snprintf(why, size, "'%.100s' was killed by signal %d", command, WTERMSIG(status));
 	} else if (WEXITSTATUS(status) != 0) {

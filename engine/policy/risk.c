@@ -33,7 +33,8 @@ static const struct {
 				"it decides which code of others is used" },
 	[RISK_METADATA] = { ENGINE_RISK_MEDIUM, "metadata",
 			    "its mode, owner or attributes change, which a diff does not show" },
-	[RISK_FAR] = { ENGINE_RISK_MEDIUM, "far", "it lies outside of what the change is about" },
+	[RISK_FAR] = { ENGINE_RISK_MEDIUM, "far",
+		       "it is outside of the paths that the change is meant for" },
 	[RISK_CONFLICTS] = { ENGINE_RISK_MEDIUM, "conflicts",
 			     "the project changed the same lines" },
 };

@@ -465,7 +465,7 @@ static void settle(struct running *r)
 
 	run_view_release(&r->plan.view);
 	if (stage_ask_end(r->engine, &r->control, &end, &err) < 0) {
-		log_warn("what the run changed is not known: %s, continuing", err.msg);
+		log_warn("cannot list the run's changes: %s, continuing", err.msg);
 		return;
 	}
 	run->compared = end.compared;

@@ -286,7 +286,7 @@ static int read_header(struct engine_commits *told, struct bundle *c, const char
 			memcpy(c->detached, detached, sizeof(detached));
 		r = add_branch(told, clone, place, line, (size_t)(end - line), detached, err);
 	}
-	return r < 0 ? r : err_set(err, -EBADMSG, "what git gave out in the sandbox is no bundle");
+	return r < 0 ? r : err_set(err, -EBADMSG, "git's output in the sandbox is not a bundle");
 }
 
 static void bundle_done(struct bundle *b)

@@ -61,8 +61,7 @@ static int check_age(struct engine *e, const struct engine_undo_options *o, char
 		if (one->created < oldest)
 			return err_set(
 			    err, -ECANCELED,
-			    "%s is %s old, and only what is newer than %s was to be "
-			    "taken back: nothing changed",
+			    "nothing changed: %s is %s old, and '--if-newer-than' allows %s",
 			    one->id,
 			    duration_format((uint64_t)(engine_now() - one->created) / 1000000, age),
 			    duration_format(o->newer_than_ms, most));

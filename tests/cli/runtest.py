@@ -3,6 +3,7 @@
 import ctypes
 import os
 import select
+import shlex
 import struct
 import subprocess
 from pathlib import Path
@@ -34,6 +35,12 @@ def clones(w):
 
 def clone(w, name="try", *args):
     return Path(w.ok("-q", "clone", "-n", name, *args).out.decode().strip())
+
+
+def hint_words(line):
+    """The words of a hint as a shell reads them, without the program's name."""
+    assert line.startswith("hint: "), line
+    return shlex.split(line.removeprefix("hint: "))[1:]
 
 
 def maker(process):

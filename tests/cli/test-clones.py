@@ -262,7 +262,7 @@ def status_tells_changes_limits_and_how_far_behind(w: World):
     assert got["stale"]["paths"] == ["README.md", "more"] and got["stale"]["behind_ms"] > 0, got
     assert listed(w)["try"]["stale"] is True
     text = w.ok("status", "try").out.decode()
-    assert "changed  1 modified\n" in text and "2 paths changed in the project\n" in text, text
+    assert "changed  1 modified\n" in text and "2 paths changed in the project; the base is " in text, text
     w.snap("status", "nope").fails(4, "'nope'", "hint: snapcow list --all")
 
 
@@ -602,7 +602,7 @@ def after_a_crash_the_next_command_brings_the_mounts_back(w: World):
             assert e.errno in (107, 103), e  # ENOTCONN, ECONNABORTED: an error, not a hang
     os.close(fd)
     result = w.ok("list", "--json")
-    assert b"ended unexpectedly, its clones are mounted again" in result.err, str(result)
+    assert b"ended unexpectedly, and its clones are mounted again" in result.err, str(result)
     assert (path / "synced").read_bytes() == b"synced"
     assert (path / "README.md").read_text() == "first\n"
     got = listed(w)

@@ -71,7 +71,8 @@ def clones_and_runs_fold(w: World):
 def what_the_machine_can_do_folds_below_the_names(w: World):
     lines = folded(w, "doctor")
     below = [line for line in lines if line.startswith(" ")]
-    assert len(below) > 5 and all(line.startswith(" " * 16) for line in below if len(line.split()) > 1), lines
+    long = [line for line in below if not line.startswith(" " * 16)]
+    assert len(below) > len(long) + 5 and all(len(line.split()[0]) > 24 for line in long), lines
 
 
 if __name__ == "__main__":

@@ -4,6 +4,7 @@ import os
 import random
 import shlex
 import sys
+import tarfile
 
 from promotetest import clone, promote
 from snaptest import World, main, test
@@ -12,7 +13,7 @@ from snaptest import World, main, test
 def hints(w, status, *args, **more):
     """The words of each, without the program's name."""
     error = w.snap(*args, **more).ends(status).err.decode()
-    return [shlex.split(line.removeprefix("hint: "))[1:] for line in error.splitlines()
+    return [shlex.split(line.removeprefix("hint: "), comments=True)[1:] for line in error.splitlines()
             if line.startswith("hint: ")]
 
 
@@ -56,6 +57,8 @@ def an_undo_names_what_it_takes_back(w: World):
     assert got[0] == ["undo", "--conflict", "markers", "--markers", "diff3", done], got
     got = hints(w, 5, "undo", done[:8])
     assert got[0] == ["undo", "--conflict", "markers", done[:8]], got
+    w.snap("undo").fails(5, "  # put both versions, marked, into the project's files\n",
+                         "  # the file after the change to be undone\n", "  # the file before that change\n")
 
 
 @test
@@ -83,12 +86,41 @@ def a_value_that_an_option_refuses_leads_to_the_help_of_the_command(w: World):
                         "'x' is not a number of processors such as 2 or 0.5"),
                        (["run", "--net", "x", "true"], "'x' is not one of none"),
                        (["bisect", "-j", "0", "a", "b", "--", "true"], "takes 1 to 64"),
-                       (["promote", "--conflict", "x", "try"], "'x' is not one of stop")):
+                       (["promote", "--conflict", "x", "try"], "'x' is not one of stop"),
+                       (["diff", "--stat", "--name-status"], "do not go together"),
+                       (["audit", "sign"], "'audit sign' needs --key"),
+                       (["edit", "try:README.md"], "'edit' needs '--old' and '--new'"),
+                       (["approve", "--show", "x"], "--show needs --at"),
+                       (["reject", "x"], "'reject' needs -m WHY"),
+                       (["policy", "what"], "'policy' does not know 'what'")):
         got = hints(w, 2, *args)
         assert got == [["help", args[0]]], (args, got)
         w.snap(*args).fails(2, said)
     assert hints(w, 2, "watch", "test") == [["watch", "status"]]
     w.snap("watch", "test").fails(2, "'watch test' needs the name of a rule")
+
+
+@test
+def a_name_in_a_hint_is_one_that_a_shell_reads_back(w: World):
+    w.take("-t", "a;b")
+    assert hints(w, 4, "show", "a;b:nope") == [["show", "a;b:"]]
+    w.ok("show", "a;b:")
+    clone(w)
+    kept = w.ok("--json", "artifact", "save", "try", "README.md").json("snap.artifact/1", "artifact")["artifact"]
+    w.ok("artifact", "get", kept, "--to", "my report")
+    (again,) = hints(w, 1, "artifact", "get", kept, "--to", "my report")
+    assert again == ["artifact", "get", kept, "--to", "my report-again"], again
+    w.ok(*again)
+    with tarfile.open(w.top / "one.tar", "w") as tar:
+        tar.add(w.project / "README.md", "README.md")
+    w.ok("import", str(w.top / "one.tar"))
+    other, replace = hints(w, 1, "import", str(w.top / "one.tar"))
+    assert other == ["import", "--name", "one-2", str(w.top / "one.tar")], other
+    w.ok(*other)
+    w.ok(*replace)
+    (other,) = hints(w, 1, "import", "--name", "try", str(w.top / "one.tar"))
+    assert other == ["import", "--name", "try-2", str(w.top / "one.tar")], other
+    w.ok(*other)
 
 
 if __name__ == "__main__":

@@ -320,7 +320,8 @@ def mounts_come_back_after_a_death_amid_taking_a_promotion_back(w):
     act = trace(keeper, "/dev/null", "-e", "trace=renameat2", "-e", "inject=renameat2:signal=KILL:when=2")
     dies_amid(w, "renameat", bench.calls["renameat"] // 2)
     second = wait_for(w.daemons)[0]
-    assert gone(second, 60)
+    # Its keeper has taken note: a signal that strace is handing over when it is killed is lost.
+    wait_for(lambda: not Path(f"/proc/{second}").exists())
     end(act)  # the next one is not killed, or the one after it
     wait_for(lambda: can_read(path / "README.md"))  # and no command was given meanwhile
     w.ok("start")
@@ -336,7 +337,7 @@ def what_a_clone_may_have_lost_with_cowfsd_is_said_with_its_promotion(w):
     os.kill(pid, signal.SIGKILL)
     assert gone(pid, 20)
     done = w.ok("promote", "try", "--json", "--allow", "pipe")
-    assert b"may lack what was written in its last seconds" in done.err, done
+    assert b"unsynced writes of its last seconds may be lost" in done.err, done
     changed = {p["path"] for p in done.json("snap.promote/1")["changed"]}
     assert changed <= {"README.md"} and (changed or picture(w.project) == here), done
 

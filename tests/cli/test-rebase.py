@@ -104,6 +104,16 @@ def a_clone_without_changes_can_be_rebased_and_taken_back(w):
 
 
 @test
+def people_are_told_what_to_type_to_take_it_back(w):
+    top = clone(w, "c")
+    (w.project / "README.md").write_text("project\n")
+    said, _, back = w.ok("rebase", "c").out.decode().partition("; to return: snapcow ")
+    assert "\n  the state before is snapshot " in said and back.startswith("rollback c "), (said, back)
+    w.ok(*back.split())
+    assert (top / "README.md").read_text() == "first\n"
+
+
+@test
 def a_base_that_a_snapshot_had_outlives_the_rule_of_a_gc(w):
     top = clone(w, "c")
     (top / "mine").write_text("mine\n")

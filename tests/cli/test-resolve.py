@@ -2,6 +2,7 @@
 
 import os
 import random
+import re
 import sys
 
 from promotetest import clone, kept, promote, refused, statuses, undo
@@ -76,6 +77,8 @@ def all_conflicts_are_listed_with_what_to_type_for_each(w):
     assert w.ok("-q", "resolve", "try").out.decode().split() == PATHS
     rebase = w.snap("rebase", "try").fails(5, "nothing is rebased: 8 conflicts").err.decode()
     assert "snapcow resolve try type --take theirs" in rebase, rebase
+    assert re.search("^hint: snapcow rebase .*  # usual: put both versions, marked, into the clone's files", rebase, re.M), rebase
+    assert re.search("^hint: snapcow show .*  # the project's version$", rebase, re.M), rebase
 
 
 @test
@@ -161,7 +164,7 @@ def rebase_uses_what_was_decided(w):
 @test
 def wrong_words_settle_nothing(w):
     top = quarrel(w)
-    w.snap("resolve", "try", "both").fails(2, "--take ours", "help resolve")
+    w.snap("resolve", "try", "both").fails(2, "no resolution is given", "--take ours", "help resolve")
     w.snap("resolve", "try", "--take", "ours").fails(2, "--all")
     w.snap("resolve", "try", "both", "--take", "ours", "--undo").fails(2, "exclude")
     w.snap("resolve", "try", "both", "--edit").fails(2, "--take FILE")

@@ -4,6 +4,7 @@ import errno
 import hashlib
 import json
 import os
+import re
 import shutil
 import signal
 import stat
@@ -123,6 +124,29 @@ def a_dry_run_of_a_project_changes_and_keeps_nothing(w):
 
 
 @test
+def a_rollback_and_a_promotion_count_paths_as_a_status_does(w):
+    w.take()
+    clone(w, "try")
+    for top in (w.project, w.store / "clones" / "try"):
+        for name in ("made/deep", "made/empty", "bare/in"):
+            (top / name).mkdir(parents=True)
+        (top / "made" / "deep" / "file").write_text("new\n")
+        shutil.rmtree(top / "src")
+    wanted = {"made/deep/file": "added", "bare": "added", "src/main.c": "deleted"}
+    for name in ((), ("try",)):
+        got = w.ok("--json", "status", *name).json("snap.status/1")
+        assert got["changed"] == {"added": 2, "modified": 0, "deleted": 1}, got
+        assert {p["path"]: p["status"] for p in got["changed_paths"]} == wanted, got
+    opposite = {path: {"added": "deleted", "deleted": "added"}[status] for path, status in wanted.items()}
+    back = rollback(w)
+    assert back["changed"] == 3 and {p["path"]: p["status"] for p in back["paths"]} == opposite, back
+    there = w.ok("--json", "promote", "try").json("snap.promote/1")["changed"]
+    assert {p["path"]: p["status"] for p in there} == wanted, there
+    assert {p["path"]: p["status"] for p in w.ok("--json", "undo").json("snap.undo/1")["changed"]} == opposite
+    assert rollback(w, "try")["changed"] == 3
+
+
+@test
 def going_back_to_what_is_there_changes_and_keeps_nothing(w):
     fill(w.project)
     first = w.take()
@@ -154,6 +178,21 @@ def a_tag_an_id_and_a_beginning_of_one_name_the_snapshot(w):
         (w.project / "README.md").write_text(f"for {word}\n")
         assert rollback(w, word)["to"] == first
         assert (w.project / "README.md").read_text() == "first\n"
+
+
+@test
+def people_are_told_what_to_type_to_return(w):
+    first = w.take()
+    (w.project / "README.md").write_text("second\n")
+    top = clone(w, "try")
+    for words, at, way in ((["try", first], top, "rollback try "), ([first], w.project, "undo ")):
+        out = w.ok("rollback", *words).out.decode()
+        assert (at / "README.md").read_text() == "first\n"
+        saved, back = re.search(r"^  the state before is snapshot (\w{8}); to return: snapcow (.*)$", out, re.M).groups()
+        assert back.startswith(way), out
+        assert w.ok("show", f"{saved}:README.md").out == b"second\n"
+        w.ok(*back.split())
+        assert (at / "README.md").read_text() == "second\n"
 
 
 @test
@@ -335,8 +374,7 @@ def what_the_rules_of_a_snapshot_left_out_of_it_is_not_removed(w):
         (w.project / name).write_text(name)
     before = {name: (w.project / name).stat() for name in (*stays, "new", "data")}
     got = rollback(w, first)
-    assert {p["path"] for p in got["paths"]} == {
-        ".snapignore", "src/.snapignore", "gone", *goes}, got
+    assert {p["path"] for p in got["paths"]} == {".snapignore", "src/.snapignore", *goes}, got
     for name in stays:
         assert (w.project / name).read_text() == name
     for name, st in before.items():
@@ -416,7 +454,8 @@ def what_cannot_be_read_now_fails_the_rollback_or_stays_as_it_is(w):
     assert closed.read_text() == "precious"
     # What was kept does not have it either, and so does not want it gone.
     os.chown(closed, NOBODY, NOBODY)
-    snap("rollback", went.out.split()[-1])
+    saved = re.search(r"the state before is snapshot (\w+)", went.out.decode()).group(1)
+    snap("rollback", saved)
     assert (w.project / "README.md").read_text() == "second\n"
     assert closed.read_text() == "precious"
     snap("stop")
@@ -526,7 +565,7 @@ def a_journal_that_cannot_be_read_is_the_business_of_its_project_alone(w):
 def a_full_disk_leaves_the_project_as_it_was(w):
     if os.geteuid() != 0:
         raise Skip("only root mounts")
-    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=2m", "none", w.project], check=True)
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=2m,mode=755", "none", w.project], check=True)
     try:
         (w.project / "big").write_bytes(os.urandom(1200000))
         (w.project / "small").write_text("one")

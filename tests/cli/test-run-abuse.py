@@ -18,7 +18,7 @@ import livetest  # noqa: E402  (found through the line above)
 from livetest import LONG, SANITIZED, live_test  # noqa: E402
 from runtest import (  # noqa: E402
     CLONE3, LANDLOCK_CREATE_RULESET, MIB, alive, clone, clones, lacking, line_of, run, sh, start, until)
-from snaptest import Skip  # noqa: E402
+from snaptest import Skip, stop_process  # noqa: E402
 
 EPERM, ENOSPC, ENOSYS = 1, 28, 38
 
@@ -179,9 +179,7 @@ def who_stops_everything_is_ended_in_time(w):
 def a_caller_that_is_stopped_ends_it_when_it_goes_on(w):
     process = start(w, "--time", "500ms", "--", "sh", "-c", "echo ready; sleep 600")
     assert line_of(process) == b"ready\n"
-    process.send_signal(signal.SIGSTOP)
-    is_stopped = Path(f"/proc/{process.pid}/stat")
-    until(lambda: is_stopped.read_text().rpartition(")")[2].split()[0] == "T")
+    stop_process(process.pid)
     process.send_signal(signal.SIGCONT)
     process.communicate(timeout=60)
     assert process.returncode == 124, process.returncode
@@ -248,6 +246,16 @@ def a_machine_without_cgroups_has_the_documented_walls(w):
         text = w.snap("run", "--", "true").ends(0).err.decode()
         assert text == ("warning: memory was limited for each process, not for all of the run: "
                         f"{got['missing'][0]['reason']}\n"), text
+        ours, theirs = os.openpty()
+        fresh = {"SNAPCOW_STORE": str(w.top / "fresh")}
+        for _ in range(2):
+            w.snap("run", "--", "true", stderr=theirs, env=fresh).ends(0)
+        w.ok("-q", "stop", "--force", env=fresh)
+        os.close(theirs)
+        seen = os.read(ours, 65536).replace(b"\r", b"").decode()
+        os.close(ours)
+        hint = "hint: snapcow doctor  # 'cgroups' says how to limit all of a run\n"
+        assert seen == text + hint + text, f"once\n{seen}"
         kept = w.ok("runs", "--json").json("snap.runs/1")["runs"][0]
         assert kept["isolation"] == got, kept
         for args, words in ((("--mem", "1G"), "memory"), (("--cpus", "1"), "processors")):

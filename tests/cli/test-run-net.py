@@ -17,7 +17,7 @@ import nettest  # first: it says where the next ones are
 import livetest
 import world as internet
 from livetest import live_test
-from runtest import below, clone, line_of, memory_of, run, sh, start, without_warning
+from runtest import below, clone, hint_words, line_of, memory_of, run, sh, start, without_warning
 from snaptest import Skip, leak_checks
 
 OK = "ok.example:80"
@@ -158,19 +158,20 @@ def what_was_refused_is_in_the_result_and_the_record(w):
 
 
 @live_test
-def people_are_told_with_an_option_to_copy(w):
-    result = w.snap("run", "--net", OK, "--", "sh", "-c",
-                    "curl -s http://other.example/; curl -s http://other.example/ >&2; "
-                    f"{' '.join(connect('other.example', 80)[:2])} -c '"
-                    "import socket; socket.getaddrinfo(\"other.example\", 80)' 2>/dev/null; true")
+def people_are_told_with_a_command_to_copy(w):
+    words = ("sh", "-c",
+             "curl -s http://other.example/; curl -s http://other.example/ >&2; "
+             f"{' '.join(connect('other.example', 80)[:2])} -c '"
+             "import socket; socket.getaddrinfo(\"other.example\", 80)' 2>/dev/null; true")
+    result = w.snap("run", "--time", "5m", "--net", OK, "--", *words)
     lines = result.ends(0).err.decode().splitlines()[-3:]
     assert lines[0] == ("warning: 'other.example:80' is not in the list of allowed hosts "
                         "(2 times)"), str(result)
     assert lines[1].startswith("warning: 'other.example' is not in the list"), str(result)
-    assert lines[2] == "hint: --net ok.example:80,other.example:80", str(result)
-    option = lines[2].removeprefix("hint: ").split()
-    got = run(w, *option, "--", *curl("http://other.example/"))
-    assert "at=" in got["stdout"], "and the hint is right"
+    hint = hint_words(lines[2])
+    assert hint == ["run", "--net", "ok.example:80,other.example:80", "--time", "5m", "--", *words], str(result)
+    result = w.snap(*hint).ends(0)
+    assert b"at=" in result.out and b"hint" not in result.err, "and the hint is right"
     result = w.snap("-q", "run", "--net", OK, "--", "curl", "-s", "http://other.example/")
     assert b"hint" not in result.err and b"warning" not in result.err, str(result)
 
@@ -191,10 +192,10 @@ def requests_are_told_apart_by_method_and_path(w):
         ("request", "--net 'POST http://ok.example/pub/a'"),
         ("request", "--net 'GET http://ok.example/b'")], got["refusals"]
     result = w.snap("run", "--profile", "reader", "--", "sh", "-c", act)
-    hint = result.ends(0).err.decode().splitlines()[-1]
-    option = shlex.split(hint.removeprefix("hint: "))
-    assert option[0] == "--net" and " http://ok.example/b" in option[1], hint
-    assert sh(w, act, *option)["stdout"] == "200 200 200 200 ", "and the hint is right"
+    hint = hint_words(result.ends(0).err.decode().splitlines()[-1])
+    assert hint[:2] == ["run", "--net"] and " http://ok.example/b" in hint[2], hint
+    assert hint[3:] == ["--profile", "reader", "--", "sh", "-c", act], hint
+    assert w.ok(*hint).out == b"200 200 200 200 ", "and the hint is right"
 
 
 @live_test
@@ -356,7 +357,7 @@ def what_a_run_sends_is_shown_and_bounded(w):
     result = w.snap("run", "--net", OK, "--net-out", "150K", "--", "sh", "-c", act)
     told = without_warning(result.err).decode()
     assert "no more than 150.0 KiB could be sent out (--net-out)" in told, told
-    assert "hint: --net-out 300K" in told.splitlines(), told
+    assert hint_words(told.splitlines()[-1]) == ["run", "--net-out", "300K", "--net", OK, "--", "sh", "-c", act], told
     assert sh(w, "true")["net_sent"] is None, "nothing counts there"
 
 
@@ -376,8 +377,10 @@ def very_many_refusals_are_bounded(w):
     result = w.snap("run", "--net", OK, "--", "/usr/bin/python3", "-I", "-c", act)
     assert without_warning(result.err).count(b"warning: ") == 6, str(result)
     assert b"more that were refused" in result.err, str(result)
-    hint = result.err.decode().splitlines()[-1]
-    assert hint == f"hint: --net {OK}," + ",".join(f"n{i}.example:PORT" for i in range(5)), hint
+    # Nobody could copy a command of several lines.
+    hint = hint_words(result.err.decode().splitlines()[-1])
+    assert hint == ["run", "--net", f"{OK}," + ",".join(f"n{i}.example:PORT" for i in range(5)),
+                    "--", "COMMAND..."], hint
 
 
 @live_test
@@ -387,6 +390,14 @@ def secrets_are_no_part_of_what_is_told(w):
              env={"TOKEN": secret}, status=None)
     assert got["refusals"][0]["what"] == "***.other.example:80", got["refusals"]
     assert secret not in json.dumps(got)
+    # A hint repeats the command, but not if a secret is in it.
+    words = ("--secret", "TOKEN", "--", "curl", "-s", "-H")
+    for header, end in (("X: open", [*words, "X: open", "http://other.example/"]),
+                        (f"X: {secret}", ["--", "COMMAND..."])):
+        result = w.snap("run", "--net", OK, *words, header, "http://other.example/", env={"TOKEN": secret})
+        hint = hint_words(result.err.decode().splitlines()[-1])
+        assert hint == ["run", "--net", f"{OK},other.example:80", *end], str(result)
+        assert secret.encode() not in result.err, str(result)
     for path in (w.store / "runs").iterdir():
         assert secret.encode() not in path.read_bytes(), path
 

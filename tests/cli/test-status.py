@@ -1,6 +1,7 @@
 """status: what changed here, what changed in the project meanwhile, and what in both."""
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -48,7 +49,7 @@ def people_read_it_as_a_sentence(w):
     (w.project / "more").write_text("more\n")
     (path / "README.md").write_text("here too\n")
     text = w.ok("status", "try").out.decode()
-    assert ", 2 paths changed in the project, 1 of them also here\n" in text, text
+    assert re.search(r"^behind   2 paths changed in the project, 1 of them also here; the base is \d\S* old$", text, re.M), text
     assert "\nchanged here\n  M  README.md  (in both)\n" in text, text
     assert "\nchanged in the project\n  M  README.md  (in both)\n  A  more\n" in text, text
 

@@ -311,7 +311,7 @@ def a_clone_is_kept_for_good_after_its_daemon_died(w):
 @test
 def where_nobody_can_be_asked_nothing_is_run(w):
     needs_fuse()
-    w.snap("try", "--", "touch", "x").fails(2, "nobody can be asked here", "'--promote-if-ok'",
+    w.snap("try", "--", "touch", "x").fails(2, "cannot ask without a terminal", "'--promote-if-ok'",
                                             "'--keep'", "'--discard'")
     w.snap("try", "--json", "--", "touch", "x").fails_json(2, "E_USAGE")
     result = w.snap("try", "--discard").fails(2, "'try' needs a command")

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 from pathlib import Path
 
@@ -32,7 +33,8 @@ def only_what_is_new_enough_is_taken_back(w: World):
     (clone(w, "c") / "new").write_text("new")
     landed = w.ok("promote", "--json", "c").json("snap.promote/1")["promotion"]
     for args in ((), (landed,), (landed[:8],)):
-        w.snap("undo", "--if-newer-than", "1ms", *args).fails(7, landed, "nothing changed")
+        w.snap("undo", "--if-newer-than", "1ms", *args).fails(7, "nothing changed", landed,
+                                                              "'--if-newer-than' allows 1")
         assert (w.project / "new").exists()
     got = w.ok("undo", "--json", "--if-newer-than", "1h").json("snap.undo/1", "undone")
     assert got["undone"] == landed and not (w.project / "new").exists(), got
@@ -173,7 +175,8 @@ def what_was_taken_back_by_hand_is_in_nobodys_way(w: World):
         (clone(w, name) / name).write_text(name)
         w.ok("promote", name)
     (w.project / "second").unlink()
-    assert b"counts as undone" in w.ok("undo").out
+    said = w.ok("undo").out.decode()
+    assert re.fullmatch(r"counts as undone  [0-9a-f]{8}, none of its changes are left\n", said), said
     w.ok("undo")
     assert not (w.project / "first").exists()
 

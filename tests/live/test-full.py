@@ -336,7 +336,7 @@ def a_store_stops_at_its_limit_and_deleting_helps(w: World):
     (w.project / "large").unlink()
     got = w.ok("stats", "--json").json("snap.stats/1")
     assert got["limit"] == limit and got["disk"] <= limit, got
-    assert "may take (store.limit)" in w.ok("stats").out.decode()
+    assert "these files may take (store.limit)" in w.ok("stats").out.decode()
     found = diagnosis(w)
     assert "64.0 MiB" in found["limit"]["detail"], found["limit"]
 

@@ -1,6 +1,8 @@
 #include "engine/api/run.h"
 
+#include <fcntl.h>
 #include <stdio.h>
+#include <sys/stat.h>
 
 #include "engine/find/engine-i.h"
 #include "engine/find/run-record.h"
@@ -129,6 +131,65 @@ TEST(what_all_runs_said_is_bounded_and_the_last_stays)
 	enlarge_log(e, 4, 2 * ENGINE_RUNS_LOG_MAX);
 	CHECK_EQ(prune(e, false), 1);
 	CHECK(!has(e, 3, ".json") && is_whole(e, 4));
+}
+
+/* One that ended, and did without that wall; as if nobody had read it for years. */
+static void record_lacking(struct engine *e, unsigned number, const char *wall)
+{
+	static char nothing[] = "";
+	static const struct timespec long_ago[] = { { .tv_sec = 1 }, { .tv_nsec = UTIME_OMIT } };
+	struct engine_run run = { .clone = nothing,
+				  .project = nothing,
+				  .cwd = nothing,
+				  .net = nothing,
+				  .state = ENGINE_RUN_ENDED,
+				  .missing = { .list = { { .wall = wall } }, .n = 1 } };
+	CLEANUP(run_record_done) struct run_record held = RUN_RECORD_INIT;
+	AUTO_FREE char *path = NULL;
+	struct err err = { 0 };
+
+	run_record_id(number, run.id);
+	CHECK_OK(run_record_begin(engine_store_path(e), &run, &held, &err), &err);
+	path = run_record_path(engine_store_path(e), run.id, ".json");
+	CHECK_EQ(utimensat(AT_FDCWD, path, long_ago, 0), 0);
+}
+
+/* How many of the records have been read since; 0 also where the file system does not say. */
+static unsigned count_read(struct engine *e, unsigned n)
+{
+	unsigned count = 0;
+
+	for (unsigned i = 1; i <= n; i++) {
+		char id[ENGINE_RUN_ID_SIZE];
+		AUTO_FREE char *path = NULL;
+		struct stat st;
+
+		run_record_id(i, id);
+		path = run_record_path(engine_store_path(e), id, ".json");
+		CHECK_EQ(stat(path, &st), 0);
+		count += st.st_atime != 1;
+	}
+	return count;
+}
+
+TEST(whether_a_wall_was_missing_before_is_known_from_one_record)
+{
+	CLEANUP(engine_close_p) struct engine *e = open_engine("lacked.store");
+	char last[ENGINE_RUN_ID_SIZE];
+
+	CHECK(!engine_runs_lacked(e, "memory", ""));
+	record_lacking(e, 1, "landlock");
+	run_record_id(1, last);
+	CHECK(!engine_runs_lacked(e, "memory", ""));
+	CHECK(!engine_runs_lacked(e, "landlock", last));
+	CHECK(engine_runs_lacked(e, "landlock", ""));
+	for (unsigned i = 1; i <= 9; i++) {
+		run_record_id(i, last);
+		run_record_remove(engine_store_path(e), last);
+		record_lacking(e, i, "memory");
+	}
+	CHECK(engine_runs_lacked(e, "memory", last));
+	CHECK(count_read(e, 9) <= 1);
 }
 
 TEST(after_a_run_the_records_are_tidied_if_they_are_many_or_it_said_much)
