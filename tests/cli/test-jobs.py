@@ -187,12 +187,9 @@ def a_run_that_is_just_beginning_is_not_lost(w):
                               stdout=subprocess.PIPE, stderr=subprocess.PIPE)
 
     def is_locked(f):
-        try:
-            fcntl.flock(f, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            fcntl.flock(f, fcntl.LOCK_UN)
-        except BlockingIOError:
-            return True
-        return False
+        """Without trying: a lock of ours, however short, is one that the reader finds."""
+        number = f":{os.fstat(f.fileno()).st_ino} "
+        return any("FLOCK" in line and number in line for line in Path("/proc/locks").read_text().splitlines())
 
     with path.open() as f:
         until(lambda: reader.poll() is not None or is_locked(f))
