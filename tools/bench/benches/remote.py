@@ -5,6 +5,9 @@ curl sends and fetches. rsync goes through sshd on loopback; restic and casync h
 in directories, without a server. 'snap to a directory' is the same with a `dir:` remote. The tree
 was captured before its first push, so a whole command is timed that does nothing but transfer. In the
 round to warm up, what arrived is compared with what was sent.
+
+Two floors: a pull cannot be faster than a fetch and a landing that is as safe, without a journal; nor a
+push and a pull of two directories than a look at the times of each file in both.
 """
 
 import os
@@ -20,6 +23,7 @@ from servers import Registry, Sshd, missing
 
 CHANGED = 10  # files
 OURS_DIR, OURS_CLONE = "snap to a directory", "snap from a clone"
+LANDED, LOOKS = "a fetch, and files landed", "two bare looks"  # the floors
 
 
 def is_same(tree, copy):
@@ -145,7 +149,17 @@ class First:
         return turn
 
     def fetch(self, name, place, other, _):
-        self.back.add(name, other.timed("fetch", place.main))
+        took = other.timed("fetch", place.main)
+        self.back.add(name, took)
+        if name == OURS:
+            self.files.add(LANDED, took + self.land())
+
+    def land(self):
+        to = self.top / "landed"
+        os.sync()
+        took = float(run(self.session.helper("bench-land"), self.source, to))
+        shutil.rmtree(to)
+        return took
 
     def pull(self, name, place, other, number):
         self.files.add(name, other.timed("pull", place.main))
@@ -222,6 +236,8 @@ class Again:
             took = timed(lambda: carrier.send(self.work))
             self.pulled.add(RSYNC, took)
             self.fetched.add(RSYNC, took)
+            self.pulled.add(LOOKS, sum(float(run(self.session.helper("bench-walk"), top, "stat"))
+                                       for top in (self.work, carrier.top / "there")))
             if number == 0:
                 is_same(self.work, carrier.top / "there")
         return turn
