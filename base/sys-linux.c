@@ -28,14 +28,17 @@
 #include "base/clock.h"
 #include "base/lock.h"
 
-/* What is copied from there, by us or a library, would be in a core file all the same. */
+/*
+ * A core would hold the copies that we or a library made.  At 1 the kernel writes no file and starts no
+ * program that core_pattern names; at 0 it still starts the program.
+ */
 static void forbid_core(void)
 {
 	struct rlimit limit;
 
 	if (getrlimit(RLIMIT_CORE, &limit) < 0)
 		return;
-	limit.rlim_cur = 0;
+	limit.rlim_cur = limit.rlim_max < 1 ? limit.rlim_max : 1;
 	IGNORE_RESULT(setrlimit(RLIMIT_CORE, &limit), "the soft limit may always be lowered");
 }
 
