@@ -5,19 +5,29 @@
 
 #define FIRST 16
 
-void *vec_more(void *list, size_t n, size_t *cap, size_t size)
+static void *grow(void *list, size_t wanted, size_t *cap, size_t size)
 {
-	const size_t wanted = *cap > 0 ? 2 * *cap : FIRST;
-	void *more;
+	void *more = reallocarray(list, wanted, size);
 
-	if (n < *cap)
-		return list;
-	if (wanted > SIZE_MAX / size)
-		return NULL;
-	more = reallocarray(list, wanted, size);
 	if (more)
 		*cap = wanted;
 	return more;
+}
+
+void *vec_more(void *list, size_t n, size_t *cap, size_t size)
+{
+	if (n < *cap)
+		return list;
+	return grow(list, *cap > 0 ? 2 * *cap : FIRST, cap, size);
+}
+
+void *vec_reserve(void *list, size_t n, size_t more, size_t *cap, size_t size)
+{
+	size_t least;
+
+	if (__builtin_add_overflow(n, more, &least))
+		return NULL;
+	return grow(list, least > 2 * *cap ? least : 2 * *cap, cap, size);
 }
 
 int vec_by_u64(const void *a, const void *b)

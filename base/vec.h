@@ -16,7 +16,10 @@
 /* `list` with room for more than `n`, where it has room for *cap; NULL, and nothing changed: no memory. */
 NODISCARD void *vec_more(void *list, size_t n, size_t *cap, size_t size);
 
-/* The same for an array that does not say for how many it has room; it may be grown by this alone. */
+/* `list` with room for `more` than `n`: twice *cap, or exactly that many if they are more; NULL as above. */
+NODISCARD void *vec_reserve(void *list, size_t n, size_t more, size_t *cap, size_t size);
+
+/* As vec_more(), for an array that does not say for how many it has room; it may be grown by this alone. */
 NODISCARD void *vec_one_more(void *list, size_t n, size_t size);
 
 /* How many such an array of `n` has room for: make it that large if you allocate it otherwise. */
@@ -35,6 +38,20 @@ size_t vec_unique_u64(uint64_t *list, size_t n);
 		if (more_)                                                    \
 			(list) = more_;                                       \
 		more_ != NULL;                                                \
+	})
+
+/* Make room for `more` than `n`; false: there is no memory. */
+#define VEC_RESERVE(list, n, cap, more)                                                       \
+	({                                                                                    \
+		const size_t wanted_ = (more);                                                \
+		const bool fits_ = wanted_ <= (cap) - (n);                                    \
+		void *larger_ = NULL;                                                         \
+                                                                                              \
+		if (!fits_)                                                                   \
+			larger_ = vec_reserve((list), (n), wanted_, &(cap), sizeof(*(list))); \
+		if (larger_)                                                                  \
+			(list) = larger_;                                                     \
+		fits_ || larger_;                                                             \
 	})
 
 #define VEC_ONE_MORE(list, n)                                             \

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/vec.h"
 #include "cowfs/core/file-i.h"
 
 static uint64_t extent_end(const struct extent *e)
@@ -37,19 +38,7 @@ struct extent *extents_at(const struct file *f, uint64_t number)
 
 int extents_reserve(struct file *f, size_t more)
 {
-	size_t cap = f->cap * 2;
-	struct extent *list;
-
-	if (more <= f->cap - f->n)
-		return 0;
-	if (cap < f->n + more)
-		cap = f->n + more;
-	list = realloc(f->list, cap * sizeof(*list));
-	if (!list)
-		return -ENOMEM;
-	f->list = list;
-	f->cap = cap;
-	return 0;
+	return VEC_RESERVE(f->list, f->n, f->cap, more) ? 0 : -ENOMEM;
 }
 
 /* Move list[at..] by so many places. */

@@ -49,21 +49,11 @@ uint64_t *digest_table_find(const struct digest_table *t, uint32_t kind, const s
 
 int digest_table_reserve(struct digest_table *t, size_t more)
 {
-	const size_t least = t->n + more, grown = t->cap + t->cap / 4;
-	void *list;
-
 	if (!t->seeded && sys_random(t->seed, sizeof(t->seed)) < 0)
 		return -EIO;
 	t->seeded = true;
-	if (slots_reserve(&t->slots, least) < 0)
+	if (slots_reserve(&t->slots, t->n + more) < 0 || !VEC_RESERVE(t->list, t->n, t->cap, more))
 		return -ENOMEM;
-	if (least <= t->cap)
-		return 0;
-	list = reallocarray(t->list, least > grown ? least : grown, sizeof(*t->list));
-	if (!list)
-		return -ENOMEM;
-	t->list = list;
-	t->cap = least > grown ? least : grown;
 	return 0;
 }
 

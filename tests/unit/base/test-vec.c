@@ -41,6 +41,28 @@ TEST(without_memory_nothing_changes)
 	CHECK_EQ(large, SIZE_MAX / 4);
 }
 
+TEST(room_for_many_is_exact_at_first_and_doubles_later)
+{
+	AUTO_FREE uint32_t *list = NULL;
+	size_t n = 0, cap = 0;
+
+	CHECK(VEC_RESERVE(list, n, cap, 0));
+	CHECK(!list);
+	CHECK(VEC_RESERVE(list, n, cap, 9));
+	CHECK_EQ(cap, 9);
+	for (uint32_t i = 0; i < 9; i++)
+		list[n++] = i;
+	CHECK(VEC_RESERVE(list, n, cap, 1));
+	CHECK_EQ(cap, 18);
+	CHECK(VEC_RESERVE(list, n, cap, 9));
+	CHECK_EQ(cap, 18);
+	CHECK(!VEC_RESERVE(list, n, cap, SIZE_MAX));
+	CHECK(!VEC_RESERVE(list, n, cap, SIZE_MAX / 4));
+	CHECK_EQ(cap, 18);
+	for (uint32_t i = 0; i < n; i++)
+		CHECK_EQ(list[i], i);
+}
+
 TEST(an_array_that_does_not_know_its_room_grows_too)
 {
 	AUTO_FREE uint32_t *list = NULL;

@@ -16,9 +16,11 @@ static bool out_of_memory(void)
 
 void *__real_malloc(size_t n);
 void *__real_realloc(void *p, size_t n);
+void *__real_reallocarray(void *p, size_t n, size_t size);
 void *__real_aligned_alloc(size_t align, size_t n);
 void *__wrap_malloc(size_t n);
 void *__wrap_realloc(void *p, size_t n);
+void *__wrap_reallocarray(void *p, size_t n, size_t size);
 void *__wrap_aligned_alloc(size_t align, size_t n);
 
 void *__wrap_malloc(size_t n)
@@ -29,6 +31,11 @@ void *__wrap_malloc(size_t n)
 void *__wrap_realloc(void *p, size_t n)
 {
 	return out_of_memory() ? NULL : __real_realloc(p, n);
+}
+
+void *__wrap_reallocarray(void *p, size_t n, size_t size)
+{
+	return out_of_memory() ? NULL : __real_reallocarray(p, n, size);
 }
 
 void *__wrap_aligned_alloc(size_t align, size_t n)
