@@ -53,8 +53,7 @@ static const struct opt promote_opts[] = {
 		"only if a dry run with --json had this `plan`"),
 	OPT_FLAG(0, "rules", struct promote_args, rules,
 		 "list what the guard holds and warns of, and why"),
-	OPT_FLAG('y', "yes", struct promote_args, yes,
-		 "for scripts; there is no question to answer"),
+	OPT_FLAG('y', "yes", struct promote_args, yes, "no effect, for scripts: nothing is asked"),
 	OPT_END,
 };
 _Static_assert(sizeof(struct promote_args) <= CMD_ARGS_MAX, "grow CMD_ARGS_MAX");

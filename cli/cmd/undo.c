@@ -21,7 +21,7 @@ static const struct opt undo_opts[] = {
 		 "skip files that cannot be read, and list them"),
 	OPT_FLAG('n', "dry-run", struct undo_args, dry_run, "only say what would change"),
 	OPT_FLAG(0, "root", struct undo_args, root, "undo a `promote --root`, as root"),
-	OPT_FLAG('y', "yes", struct undo_args, yes, "for scripts; there is no question to answer"),
+	OPT_FLAG('y', "yes", struct undo_args, yes, "no effect, for scripts: nothing is asked"),
 	OPT_END,
 };
 _Static_assert(sizeof(struct undo_args) <= CMD_ARGS_MAX, "grow CMD_ARGS_MAX");
