@@ -166,14 +166,6 @@ bool layer_hides_xattrs(const struct layer *l)
 	return l->record.no_xattrs != 0;
 }
 
-void layer_set_quota(struct layer *l, uint64_t quota)
-{
-	LOCKED(&l->lock);
-	l->record.quota = quota;
-	sweep_bound(l);
-	node_mark(l, l->top); /* also if a persist is under way */
-}
-
 void layer_set_expiry(struct layer *l, int64_t expires)
 {
 	LOCKED(&l->lock);

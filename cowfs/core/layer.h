@@ -301,10 +301,7 @@ struct layer_usage {
 };
 void layer_usage(struct layer *l, struct layer_usage *ret);
 
-/* A new limit of growth in bytes; 0: none.  Part of the clone with the next persist. */
-void layer_set_quota(struct layer *l, uint64_t quota);
-
-/* When the clone may be removed, in nanoseconds since 1970; 0: never.  The same. */
+/* When the clone may be removed, in nanoseconds since 1970; 0: never.  Part of the clone with the next persist. */
 void layer_set_expiry(struct layer *l, int64_t expires);
 
 /* Bytes of data, and of all else that a clone is charged for, that one root has more than another. */
@@ -330,7 +327,7 @@ void layer_leave_run(struct layer *l);
  */
 void layer_set_passing(struct layer *l, bool passing);
 
-/* A second limit of the same kind as the quota, which ends with the layer; the lower one counts.  0: none. */
+/* A limit like the clone's quota, which ends with the layer; the lower one counts.  0: none. */
 void layer_set_ceiling(struct layer *l, uint64_t ceiling);
 
 /* A limit of layer_usage.inodes, which ends with the layer too: beyond it -ENOSPC.  0: none. */

@@ -41,10 +41,24 @@ static void open_layer(struct live *v)
 	CHECK_OK(layer_open(v->layers, "work", &v->l, &err), &err);
 }
 
+static void limit(struct store *s, uint64_t quota)
+{
+	CLEANUP(batch_end_p) struct batch *b = stock_begin(s);
+	CLEANUP(clone_done) struct clone clone = { 0 };
+	struct err err = { 0 };
+
+	CHECK_OK(clone_get(s, "work", &clone, &err), &err);
+	clone.quota = quota;
+	CHECK_OK(clone_put(b, &clone, REF_REPLACE, &err), &err);
+	stock_commit(b);
+}
+
 void live_open(struct live *v, const char *name)
 {
 	v->store = stock_open(test_path(name), STORE_CREATE);
 	live_empty_root(v->store);
+	if (v->quota > 0)
+		limit(v->store, v->quota);
 	open_layer(v);
 }
 

@@ -16,9 +16,10 @@ struct live {
 	struct layers *layers;
 	struct layer *l;
 	struct layers_options options;
+	uint64_t quota; /* of the clone; 0: none */
 };
 
-void live_open(struct live *v, const char *name); /* v->options may be set */
+void live_open(struct live *v, const char *name); /* v->options and v->quota may be set */
 void live_close(struct live *v);
 void live_reopen(struct live *v); /* persisted, closed, opened */
 void live_crash(struct live *v);  /* closed without persisting, opened */

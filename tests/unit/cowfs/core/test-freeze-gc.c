@@ -90,7 +90,7 @@ TEST(a_nameless_file_that_gets_its_name_while_it_is_stored_survives_a_gc)
 	nameless = found.node;
 	/* The committer wants to store it too, and first waits for the other clone. */
 	open_second(&v);
-	layer_set_quota(second, 0);
+	layer_set_expiry(second, 0);
 	CHECK_OK(layer_persist(second, BATCH_SAFE, change_now, &bt, &stored, &err), &err);
 	layer_discard(second);
 	stock_gc(v.store);
@@ -136,7 +136,7 @@ TEST(a_nameless_file_that_is_rewritten_while_it_is_stored_is_stored_again)
 	CHECK_EQ(layer_make_nameless(v.l, &call, LAYER_ROOT, S_IFREG | 0600, &found, NULL), 0);
 	nameless = found.node;
 	open_second(&v);
-	layer_set_quota(second, 0);
+	layer_set_expiry(second, 0);
 	CHECK_OK(layer_persist(second, BATCH_SAFE, change_now, &bt, &stored, &err), &err);
 	layer_discard(second);
 	live_drop(&v, nameless);

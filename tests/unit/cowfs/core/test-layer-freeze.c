@@ -280,25 +280,26 @@ TEST(a_persist_that_fails_takes_nothing_from_what_changed_before_or_meanwhile)
 		check_failed(changes[i].name, changes[i].change);
 }
 
-static void set_quota(struct live *v)
+static void set_expiry(struct live *v)
 {
-	layer_set_quota(v->l, 5 * MIB);
+	layer_set_expiry(v->l, 5);
 }
 
-TEST(a_quota_that_is_set_meanwhile_is_in_the_next_persist)
+TEST(an_expiry_that_is_set_meanwhile_is_in_the_next_persist)
 {
 	CLEANUP(live_close) struct live v = { .options.persist_ms = 1000000 };
+	CLEANUP(clone_done) struct clone clone = { 0 };
 	struct layer_usage usage;
 
-	live_open(&v, "quota");
+	live_open(&v, "expiry");
 	live_put(&v, "f", "f");
-	persist_and(&v, set_quota);
+	persist_and(&v, set_expiry);
 	layer_usage(v.l, &usage);
 	CHECK(usage.changed);
 	live_persist(&v);
 	live_crash(&v);
-	layer_usage(v.l, &usage);
-	CHECK_EQ(usage.quota, 5 * MIB);
+	CHECK_OK(clone_get(v.store, "work", &clone, NULL), NULL);
+	CHECK_EQ(clone.expires, 5);
 }
 
 /* --- looking ------------------------------------------------------------------------------ */

@@ -53,7 +53,7 @@ TEST(more_than_memory_can_hold_is_written_by_waiting)
 
 TEST(the_lower_of_quota_and_ceiling_counts_and_what_it_refuses_is_counted)
 {
-	CLEANUP(live_close) struct live v = { 0 };
+	CLEANUP(live_close) struct live v = { .quota = 3 * MIB };
 	static const uint8_t block[MIB];
 	struct layer_usage usage;
 
@@ -65,19 +65,26 @@ TEST(the_lower_of_quota_and_ceiling_counts_and_what_it_refuses_is_counted)
 	CHECK_EQ(usage.refused, 0);
 	CHECK_EQ(live_try_write(&v, "f", MIB, block, MIB), 0);
 	CHECK_EQ(live_try_write(&v, "f", 2 * MIB, block, 1), -ENOSPC);
-	layer_set_quota(v.l, 3 * MIB);
-	CHECK_EQ(live_try_write(&v, "f", 2 * MIB, block, 1), -ENOSPC);
 	layer_usage(v.l, &usage);
-	CHECK_EQ(usage.refused, 2);
+	CHECK_EQ(usage.refused, 1);
 	CHECK_EQ(usage.quota, 3 * MIB);
 	layer_set_ceiling(v.l, 0);
 	CHECK_EQ(live_try_write(&v, "f", 2 * MIB, block, MIB), 0);
 	layer_set_ceiling(v.l, 9 * MIB);
 	CHECK_EQ(live_try_write(&v, "f", 3 * MIB, block, 1), -ENOSPC);
-	layer_set_quota(v.l, 0);
-	CHECK_EQ(live_try_write(&v, "f", 3 * MIB, block, 1), 0);
+}
+
+TEST(a_ceiling_ends_with_the_layer)
+{
+	CLEANUP(live_close) struct live v = { 0 };
+	static const uint8_t block[MIB];
+
+	live_open(&v, "passing-ceiling");
+	live_put(&v, "f", "");
+	layer_set_ceiling(v.l, MIB / 2);
+	CHECK_EQ(live_try_write(&v, "f", 0, block, MIB), -ENOSPC);
 	live_reopen(&v);
-	CHECK_EQ(live_try_write(&v, "f", 9 * MIB, block, MIB), 0); /* it was not the clone's */
+	CHECK_EQ(live_try_write(&v, "f", 0, block, MIB), 0);
 }
 
 TEST(a_file_without_a_name_may_be_larger_than_memory_too)
@@ -109,14 +116,13 @@ TEST(a_file_without_a_name_may_be_larger_than_memory_too)
 
 TEST(beyond_the_quota_there_is_no_space_until_something_goes)
 {
-	CLEANUP(live_close) struct live v = { 0 };
+	CLEANUP(live_close) struct live v = { .quota = 4 * MIB };
 	static uint8_t block[MIB];
 	struct layer_usage usage;
 	struct statvfs st;
 	uint64_t n = 0;
 
 	live_open(&v, "quota");
-	layer_set_quota(v.l, 4 * MIB);
 	live_put(&v, "f", "");
 	live_put(&v, "small", "x");
 	while (live_try_write(&v, "f", n * MIB, block, MIB) == 0)
@@ -138,12 +144,11 @@ TEST(beyond_the_quota_there_is_no_space_until_something_goes)
 
 TEST(what_leaves_memory_still_counts_against_the_quota)
 {
-	CLEANUP(live_close) struct live v = { .options.persist_ms = 1000000 };
+	CLEANUP(live_close) struct live v = { .options.persist_ms = 1000000, .quota = 4 * MIB };
 	static uint8_t block[MIB];
 	struct layer_usage usage;
 
 	live_open(&v, "evicted");
-	layer_set_quota(v.l, 4 * MIB);
 	live_put(&v, "f", "");
 	for (uint64_t i = 0; i < 3; i++)
 		CHECK_EQ(live_try_write(&v, "f", i * MIB, block, MIB), 0);
@@ -160,17 +165,25 @@ TEST(what_leaves_memory_still_counts_against_the_quota)
 TEST(asking_for_all_there_can_be_is_beyond_any_quota)
 {
 	const struct layer_call call = { .may_wait = true };
-	CLEANUP(live_close) struct live v = { 0 };
+	CLEANUP(live_close) struct live v = { .quota = 4 * MIB };
 	uint64_t node;
 
 	live_open(&v, "all");
 	live_put(&v, "f", "f");
 	node = live_hold(&v, "f");
-	layer_set_quota(v.l, 4 * MIB);
 	CHECK_EQ(layer_allocate(v.l, &call, node, 0, 0, INT64_MAX, NULL), -ENOSPC);
-	layer_set_quota(v.l, UINT64_MAX);
 	CHECK_EQ(layer_allocate(v.l, &call, node, 0, 0, MIB, NULL), 0);
 	live_drop(&v, node);
+}
+
+TEST(a_quota_may_be_as_large_as_a_number)
+{
+	CLEANUP(live_close) struct live v = { .quota = UINT64_MAX };
+	static const uint8_t block[MIB];
+
+	live_open(&v, "wide");
+	live_put(&v, "f", "");
+	CHECK_EQ(live_try_write(&v, "f", 0, block, MIB), 0);
 }
 
 static const char *mount_disk(const char *name, size_t size)
