@@ -24,9 +24,23 @@ struct queue {
 	/* Of a worker. */
 	natsInbox *inbox; /* where tickets come to */
 	natsSubscription *inbox_sub;
-	struct strlist sets; /* of labels, joined by '_'; "any": none */
-	size_t next_set;     /* where queue_take() goes on, so that none starves */
+	struct strlist sets;  /* of labels, joined by '_'; "any": none */
+	struct strlist found; /* sets with a need of which there are tickets */
+	uint64_t found_ms;    /* when; 0: look again */
+	size_t next_set;      /* of both lists: where queue_take() goes on, so that none starves */
+	struct queue_need offer;
+	uint64_t lease_ms;
 };
+
+/*
+ * A set: the labels of a ticket, joined by '_', or "any"; then, if it says so, what it asks for:
+ * "_M" and MiB, rounded up, "_C" and thousandths of a processor.
+ */
+void queue_set(const struct strlist *labels, const struct queue_need *need,
+	       char to[QUEUE_SUBJECT_MAX]);
+
+/* How many bytes of it are the labels; 0: it is no set. */
+size_t queue_set_read(const char *set, struct queue_need *ret_need);
 
 /* "snapcow.QUEUE.KIND.TAIL"; returns `to`. */
 char *queue_subject(const struct queue *q, const char *kind, const char *tail,

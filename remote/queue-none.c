@@ -47,7 +47,8 @@ int queue_next(struct queue *q, struct queue_msg *ret, struct err *err)
 	return lacks(err);
 }
 
-int queue_serve(struct queue *q, const struct strlist *labels, uint64_t lease_ms, struct err *err)
+int queue_serve(struct queue *q, const struct strlist *labels, const struct queue_need *offer,
+		uint64_t lease_ms, struct err *err)
 {
 	return lacks(err);
 }
@@ -56,7 +57,8 @@ void queue_taken_done(struct queue_taken *t)
 {
 }
 
-int queue_take(struct queue *q, struct queue_taken *ret, struct err *err)
+int queue_take(struct queue *q, const struct queue_need *room, struct queue_taken *ret,
+	       struct err *err)
 {
 	return lacks(err);
 }
@@ -99,7 +101,8 @@ int queue_listen(struct queue *q, const char *id, struct err *err)
 }
 
 int queue_post(struct queue *q, const char *id, const struct strlist *labels,
-	       const struct buf *text, uint64_t *ret_place, struct err *err)
+	       const struct queue_need *need, const struct buf *text, uint64_t *ret_place,
+	       struct err *err)
 {
 	return lacks(err);
 }

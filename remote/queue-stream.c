@@ -108,17 +108,15 @@ static int put(struct queue *q, const char *subject, const struct queue_header *
 }
 
 int queue_post(struct queue *q, const char *id, const struct strlist *labels,
-	       const struct buf *text, uint64_t *ret_place, struct err *err)
+	       const struct queue_need *need, const struct buf *text, uint64_t *ret_place,
+	       struct err *err)
 {
 	const struct queue_header headers[] = { { "Nats-Msg-Id", id }, { 0 } };
-	char subject[QUEUE_SUBJECT_MAX], set[QUEUE_SUBJECT_MAX] = "";
+	char subject[QUEUE_SUBJECT_MAX], set[QUEUE_SUBJECT_MAX];
 	int64_t refused;
-	size_t len = 0;
 
-	for (size_t i = 0; i < labels->n && len < sizeof(set); i++)
-		len += (size_t)snprintf(set + len, sizeof(set) - len, "%s%s", i > 0 ? "_" : "",
-					labels->list[i]);
-	queue_subject(q, "ticket", labels->n > 0 ? set : "any", subject);
+	queue_set(labels, need, set);
+	queue_subject(q, "ticket", set, subject);
 	return put(q, subject, headers, text, ret_place, &refused, err);
 }
 

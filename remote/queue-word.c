@@ -9,3 +9,8 @@ bool queue_word_valid(const char *word)
 
 	return len > 0 && len <= QUEUE_NAME_MAX && strspn(word, fine) == len && word[0] != '-';
 }
+
+bool queue_need_fits(const struct queue_need *need, const struct queue_need *room)
+{
+	return need->mem <= room->mem && need->cpus_milli <= room->cpus_milli;
+}

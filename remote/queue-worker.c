@@ -1,6 +1,7 @@
 /*
  * Taking tickets.  A work queue of JetStream has each ticket in one consumer, so there is a consumer for each
- * set of labels, which all workers that can serve it share.
+ * set of labels, which all workers that can serve it share.  Of tickets that say what they need, each need makes
+ * such a set, too; a worker asks the server which there are, and looks only at those that it can serve.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -8,9 +9,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "remote/queue-i.h"
 
-#define TAKE_MS 3000
+#define TAKE_MS        3000
+#define LOOK_MS        1000 /* between two looks at what tickets need */
+#define FOUND_MAX      256
+#define IDLE_NS        (UINT64_C(7) * 86400 * 1000000000) /* then the consumer of a need goes */
+#define REFUSED_STREAM 10059                              /* there is none of that name */
 
 static void consumer_name(const struct queue *q, const char *set, char to[QUEUE_SUBJECT_MAX])
 {
@@ -34,7 +40,7 @@ static int make_sets(struct queue *q, const struct strlist *labels, struct err *
 	return 0;
 }
 
-static int make_consumer(struct queue *q, const char *set, uint64_t lease_ms, struct err *err)
+static int make_consumer(struct queue *q, const char *set, struct err *err)
 {
 	CLEANUP(json_done) struct json_doc ask = { 0 }, doc = { 0 };
 	char name[QUEUE_SUBJECT_MAX], subject[QUEUE_SUBJECT_MAX], api[2 * QUEUE_SUBJECT_MAX];
@@ -50,9 +56,11 @@ static int make_consumer(struct queue *q, const char *set, uint64_t lease_ms, st
 	json_set_text(config, "ack_policy", "explicit");
 	json_set_text(config, "deliver_policy", "all");
 	json_set_text(config, "replay_policy", "instant");
-	json_set_uint(config, "ack_wait", lease_ms * 1000000);
+	json_set_uint(config, "ack_wait", q->lease_ms * 1000000);
 	json_set_int(config, "max_deliver", -1);
 	json_set_int(config, "max_ack_pending", -1);
+	if (!strlist_has(&q->sets, set))
+		json_set_uint(config, "inactive_threshold", IDLE_NS);
 	snprintf(api, sizeof(api), "$JS.API.CONSUMER.DURABLE.CREATE.%s.%s", QUEUE_STREAM_TICKETS,
 		 name);
 	r = queue_api(q, api, &ask, &doc, &answer, err);
@@ -85,21 +93,103 @@ void queue_close_inbox(struct queue *q)
 	q->inbox = NULL;
 }
 
-int queue_serve(struct queue *q, const struct strlist *labels, uint64_t lease_ms, struct err *err)
+int queue_serve(struct queue *q, const struct strlist *labels, const struct queue_need *offer,
+		uint64_t lease_ms, struct err *err)
 {
 	char subject[QUEUE_SUBJECT_MAX];
 	int r = queue_make_streams(q, err);
 
+	q->offer = *offer;
+	q->lease_ms = lease_ms;
+	q->found_ms = 0;
+	strlist_done(&q->found);
 	if (r == 0 && q->sets.n == 0)
 		r = make_sets(q, labels, err);
 	for (size_t i = 0; r == 0 && i < q->sets.n; i++)
-		r = make_consumer(q, q->sets.list[i], lease_ms, err);
+		r = make_consumer(q, q->sets.list[i], err);
 	if (r < 0 || q->n_subs > 0)
 		return r;
 	r = queue_subscribe(q, queue_subject(q, "ticket", "*", subject), err);
 	if (r == 0)
 		r = queue_subscribe(q, queue_subject(q, "cancel", "*", subject), err);
 	return r < 0 ? r : queue_subscribe(q, queue_subject(q, "question", "*", subject), err);
+}
+
+/* --- tickets that say what they need ------------------------------------------------------ */
+
+struct finding {
+	const struct queue *q;
+	struct strlist *to;
+};
+
+static bool can_serve(const struct queue *q, const char *set)
+{
+	char labels[QUEUE_SUBJECT_MAX];
+	struct queue_need need;
+	const size_t len = queue_set_read(set, &need);
+
+	snprintf(labels, sizeof(labels), "%.*s", (int)len, set);
+	return len > 0 && set[len] != '\0' && queue_need_fits(&need, &q->offer) &&
+	       strlist_has(&q->sets, labels);
+}
+
+/* False, which ends the visit, once there is no room for more. */
+static bool take_subject(const char *subject, const void *ctx)
+{
+	const struct finding *f = ctx;
+	char prefix[QUEUE_SUBJECT_MAX];
+	const size_t len = strlen(queue_subject(f->q, "ticket", "", prefix));
+
+	if (strncmp(subject, prefix, len) != 0 || !can_serve(f->q, subject + len))
+		return true;
+	return f->to->n < FOUND_MAX && strlist_add(f->to, subject + len) == 0;
+}
+
+/* The subjects of this queue that have tickets, with what they ask for, as far as we can serve them. */
+static int find_sets(struct queue *q, struct strlist *ret, struct err *err)
+{
+	CLEANUP(json_done) struct json_doc ask = { 0 }, doc = { 0 };
+	const struct finding f = { .q = q, .to = ret };
+	char subject[QUEUE_SUBJECT_MAX];
+	struct json answer, state;
+	const char *why;
+	int64_t refused;
+	int r;
+
+	json_set_text(json_begin(&ask), "subjects_filter",
+		      queue_subject(q, "ticket", "*", subject));
+	r = queue_api(q, "$JS.API.STREAM.INFO." QUEUE_STREAM_TICKETS, &ask, &doc, &answer, err);
+	if (r < 0)
+		return r;
+	refused = queue_refused(answer, &why);
+	if (refused == REFUSED_STREAM)
+		return -ENOENT;
+	if (refused != 0)
+		return err_set(err, -EPROTO, "queue '%s': looking at tickets: %s", q->url, why);
+	state = json_get_object(answer, "state");
+	if (json_kind(state, "subjects") == JSON_OBJECT)
+		(void)json_unknown_key(json_get_object(state, "subjects"), take_subject, &f);
+	return json_end(&doc, err);
+}
+
+static int look_for_sets(struct queue *q, struct err *err)
+{
+	CLEANUP(strlist_done) struct strlist found = { 0 };
+	const uint64_t now = clock_ms();
+	int r;
+
+	if (q->found_ms > 0 && now - q->found_ms < LOOK_MS)
+		return 0;
+	r = find_sets(q, &found, err);
+	for (size_t i = 0; r == 0 && i < found.n; i++)
+		if (!strlist_has(&q->found, found.list[i]))
+			r = make_consumer(q, found.list[i], err);
+	if (r < 0)
+		return r;
+	strlist_done(&q->found);
+	q->found = TAKE_STRUCT(found);
+	q->found_ms = now;
+	return 0;
 }
 
 void queue_taken_done(struct queue_taken *t)
@@ -174,21 +264,38 @@ static int take_of(struct queue *q, const char *set, struct queue_taken *ret, st
 	return r;
 }
 
-int queue_take(struct queue *q, struct queue_taken *ret, struct err *err)
+/* 1 and a ticket of any set, 0, or -ENOENT as take_of(). */
+static int take_of_all(struct queue *q, const struct queue_need *room, struct queue_taken *ret,
+		       struct err *err)
 {
-	for (size_t i = 0; i < q->sets.n; i++) {
-		const size_t at = (q->next_set + i) % q->sets.n;
-		int r = take_of(q, q->sets.list[at], ret, err);
+	const size_t n = q->sets.n + q->found.n;
 
-		if (r == -ENOENT)
-			return err_set(err, -ENOENT, "queue '%s': the server has lost its streams",
-				       q->url);
+	for (size_t i = 0; i < n; i++) {
+		const size_t at = (q->next_set + i) % n;
+		const char *set = at < q->sets.n ? q->sets.list[at] : q->found.list[at - q->sets.n];
+		struct queue_need need;
+		int r;
+
+		if (queue_set_read(set, &need) == 0 || !queue_need_fits(&need, room))
+			continue;
+		r = take_of(q, set, ret, err);
 		if (r != 0) {
 			q->next_set = at + 1;
 			return r;
 		}
 	}
 	return 0;
+}
+
+int queue_take(struct queue *q, const struct queue_need *room, struct queue_taken *ret,
+	       struct err *err)
+{
+	int r = look_for_sets(q, err);
+
+	if (r == 0)
+		r = take_of_all(q, room, ret, err);
+	return r == -ENOENT ? err_set(err, r, "queue '%s': the server has lost its streams", q->url)
+			    : r;
 }
 
 static void send(struct queue *q, const char *subject, const char *text, size_t len)

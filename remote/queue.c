@@ -115,8 +115,18 @@ void queue_msg_done(struct queue_msg *m)
 	*m = (struct queue_msg){ 0 };
 }
 
+/* A need that we do not know of yet is looked for at once. */
+static void see_posted(struct queue *q, const char *set)
+{
+	struct queue_need need;
+	const size_t len = queue_set_read(set, &need);
+
+	if (set[len] != '\0' && !strlist_has(&q->found, set))
+		q->found_ms = 0;
+}
+
 /* "snapcow.QUEUE.KIND.TAIL" -> kind and id; false: it is none that we know. */
-static bool read_subject(const struct queue *q, const char *subject, struct queue_msg *m)
+static bool read_subject(struct queue *q, const char *subject, struct queue_msg *m)
 {
 	static const struct {
 		const char *word;
@@ -137,6 +147,8 @@ static bool read_subject(const struct queue *q, const char *subject, struct queu
 		if (strncmp(subject + n, kinds[i].word, len) != 0)
 			continue;
 		m->kind = kinds[i].kind;
+		if (m->kind == QUEUE_POSTED)
+			see_posted(q, subject + n + len);
 		if (kinds[i].has_id)
 			snprintf(m->id, sizeof(m->id), "%s", subject + n + len);
 		return true;
@@ -304,6 +316,7 @@ void queue_close(struct queue *q)
 	for (int i = 0; i < 2; i++)
 		cleanup_close(&q->pipe[i]);
 	strlist_done(&q->sets);
+	strlist_done(&q->found);
 	free(q->url);
 	free(q);
 }

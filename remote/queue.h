@@ -75,14 +75,21 @@ int queue_fd(const struct queue *q); /* can be read when something has arrived *
 /* 1 and the next, or 0: nothing more. */
 NODISCARD int queue_next(struct queue *q, struct queue_msg *ret, struct err *err);
 
+/* What a ticket asks for (0: it does not say), or what a worker has for tickets. */
+struct queue_need {
+	uint64_t mem, cpus_milli; /* bytes; thousandths of a processor */
+};
+
+bool queue_need_fits(const struct queue_need *need, const struct queue_need *room);
+
 /* --- for a worker ------------------------------------------------------------------------- */
 
 /*
- * Take tickets with these labels, sorted, and with any subset of them.  A ticket of which its worker says
- * nothing for `lease_ms` goes to another one.
+ * Take tickets with these labels, sorted, and with any subset of them, that ask for no more than
+ * `offer`.  A ticket of which its worker says nothing for `lease_ms` goes to another one.
  */
-NODISCARD int queue_serve(struct queue *q, const struct strlist *labels, uint64_t lease_ms,
-			  struct err *err);
+NODISCARD int queue_serve(struct queue *q, const struct strlist *labels,
+			  const struct queue_need *offer, uint64_t lease_ms, struct err *err);
 
 struct queue_taken {
 	struct buf text;
@@ -92,8 +99,9 @@ struct queue_taken {
 
 void queue_taken_done(struct queue_taken *t);
 
-/* 1 and a ticket, or 0: there is none now. */
-NODISCARD int queue_take(struct queue *q, struct queue_taken *ret, struct err *err);
+/* 1 and a ticket that was posted for no more than `room`, or 0: there is none now. */
+NODISCARD int queue_take(struct queue *q, const struct queue_need *room, struct queue_taken *ret,
+			 struct err *err);
 
 /* It is being worked on: the lease begins anew.  Sent, not waited for. */
 void queue_working(struct queue *q, const char *reply);
@@ -132,7 +140,8 @@ NODISCARD int queue_listen(struct queue *q, const char *id, struct err *err);
 
 /* *ret_place is where it stands, for queue_withdraw().  A ticket that is posted twice is there once. */
 NODISCARD int queue_post(struct queue *q, const char *id, const struct strlist *labels,
-			 const struct buf *text, uint64_t *ret_place, struct err *err);
+			 const struct queue_need *need, const struct buf *text, uint64_t *ret_place,
+			 struct err *err);
 
 /* The next output from place *at on, which moves behind it; it begins as 0.  1, or 0: nothing more now. */
 NODISCARD int queue_log_next(struct queue *q, const char *id, uint64_t *at, struct queue_log *ret,

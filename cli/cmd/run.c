@@ -1,10 +1,10 @@
 #include <errno.h>
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/buf.h"
+#include "cli/cmd/cpus.h"
 #include "cli/cmd/run-args.h"
 #include "cli/cmd/run-on.h"
 #include "cli/cmd/run-root.h"
@@ -59,23 +59,6 @@ void run_preset(void *to)
 }
 
 /* --- what was asked for ----------------------------------------------------------------- */
-
-/* Thousandths of a processor. */
-static int read_cpus(const char *text, uint64_t *ret, struct err *err)
-{
-	char *end = NULL;
-	double n;
-
-	if (!text)
-		return 0;
-	n = strspn(text, "0123456789.") == strlen(text) ? strtod(text, &end) : NAN;
-	if (!end || end == text || *end != '\0' || !(n == 0 || (n >= 0.001 && n <= 10000)))
-		return err_set(
-		    err, -EINVAL,
-		    "option '--cpus': '%s' is not a number of processors such as 2 or 0.5", text);
-	*ret = (uint64_t)(n * 1000 + 0.5);
-	return 0;
-}
 
 /* One list for all that were given; NULL if there is none.  The caller owns it. */
 static int join_net(const struct opt_list *given, char **ret, struct err *err)
@@ -247,7 +230,7 @@ static int read_options(const struct invocation *inv, struct engine_run_options 
 	};
 	if (args->root || args->as)
 		r = run_root_choose(inv, o, err);
-	return r < 0 ? r : read_cpus(args->cpus, &o->limits.cpus_milli, err);
+	return r < 0 ? r : cpus_read(args->cpus, &o->limits.cpus_milli, err);
 }
 
 /* --- what to type next ------------------------------------------------------------------- */

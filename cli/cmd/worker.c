@@ -5,15 +5,16 @@
 
 #include "base/size.h"
 #include "base/strlist.h"
+#include "cli/cmd/cpus.h"
 #include "cli/show/worker-chart.h"
 #include "engine/api/worker.h"
 
 #define SHORT_TICKET 12
 
 struct worker_args {
-	const char *queue, *remote, *labels, *creds, *name, *ticket, *sign, *identity;
+	const char *queue, *remote, *labels, *creds, *name, *ticket, *sign, *identity, *cpus;
 	struct opt_list profile, pass_env, encrypt_to;
-	uint64_t jobs, lease, tickets, count;
+	uint64_t jobs, lease, tickets, count, mem;
 	bool once, insecure;
 };
 
@@ -24,6 +25,10 @@ static const struct opt worker_opts[] = {
 	OPT_STR(0, "labels", "A,B", struct worker_args, labels,
 		"also take tickets with these labels (at most 4)"),
 	OPT_U64('j', "jobs", "N", struct worker_args, jobs, "tickets at once (1)"),
+	OPT_SIZE(0, "mem", "SIZE", struct worker_args, mem,
+		 "memory for all tickets that ask for some (the machine's)"),
+	OPT_STR(0, "cpus", "N", struct worker_args, cpus,
+		"processors for all tickets that ask for some (the machine's)"),
 	OPT_LIST(0, "profile", "PROFILE", struct worker_args, profile,
 		 "profile that tickets may use; the first is the default"),
 	OPT_LIST(0, "pass-env", "NAME", struct worker_args, pass_env,
@@ -129,6 +134,7 @@ static int work(struct invocation *inv, struct err *err)
 		.pass_env = cmd_values(&args->pass_env),
 		.keys = keys_of(args),
 		.jobs = args->jobs,
+		.mem = args->mem,
 		.lease_ms = args->lease,
 		.tickets = args->tickets,
 		.once = args->once,
@@ -143,6 +149,8 @@ static int work(struct invocation *inv, struct err *err)
 			       "'worker' needs --remote: the remote that states travel through");
 	}
 	r = split_labels(args->labels, &labels, err);
+	if (r == 0)
+		r = cpus_read(args->cpus, &o.cpus_milli, err);
 	if (r < 0)
 		return r;
 	o.labels = (struct engine_list){ (const char *const *)labels.list, labels.n };
@@ -160,6 +168,16 @@ static void print_labels(const struct invocation *inv, const struct engine_worke
 	}
 }
 
+/* The most that a ticket may ask for. */
+static void print_offer(const struct invocation *inv, const struct engine_worker_state *w)
+{
+	char mem[SIZE_TEXT_MAX];
+
+	if (w->mem > 0 && w->cpus_milli > 0)
+		fprintf(inv->out, "  up to %s, %g cpus", size_format(w->mem, mem),
+			(double)w->cpus_milli / 1000);
+}
+
 static void print_worker(const struct invocation *inv, const struct engine_worker_state *w)
 {
 	char up[DURATION_TEXT_MAX], fetched[SIZE_TEXT_MAX], pushed[SIZE_TEXT_MAX];
@@ -175,6 +193,7 @@ static void print_worker(const struct invocation *inv, const struct engine_worke
 			duration_format(w->up_ms, up), size_format(w->fetched, fetched),
 			size_format(w->pushed, pushed));
 	print_labels(inv, w);
+	print_offer(inv, w);
 	fputs(w->draining ? "  draining\n" : "\n", inv->out);
 }
 
@@ -265,6 +284,11 @@ static void set_worker(struct json j, const struct engine_worker_state *w)
 		json_set_double(j, "busy_share", share, 4);
 	json_set_uint(j, "fetched", w->fetched);
 	json_set_uint(j, "pushed", w->pushed);
+	json_set_uint_if(j, "mem", w->mem > 0, w->mem);
+	if (w->cpus_milli > 0)
+		json_set_double(j, "cpus", (double)w->cpus_milli / 1000, 3);
+	else
+		json_set_null(j, "cpus");
 	json_set_bool(j, "draining", w->draining);
 	json_set_names(j, "labels", w->labels, w->n_labels);
 	list = json_set_array(j, "running");
@@ -384,7 +408,8 @@ const struct command cmd_worker = {
 	.details =
 	    "Takes tickets of `run --on` from a NATS server with JetStream. For each one it fetches the\n"
 	    "state, runs the command in a sandbox with a profile of this machine, and pushes what the\n"
-	    "command changed. A ticket can only narrow the profile. If a worker dies, another one gets\n"
+	    "command changed. A ticket can only narrow the profile. One that was sent with --mem or\n"
+	    "--cpus waits for a worker that has so much left for it. If a worker dies, another one gets\n"
 	    "its ticket, three times at most; each ticket has one result. On SIGTERM a worker finishes\n"
 	    "its tickets; on a second SIGTERM it hands them back to the queue. With --sign, callers who\n"
 	    "give --allowed-signers know that a result is this worker's. `status` shows what each worker\n"

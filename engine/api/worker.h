@@ -43,6 +43,8 @@ struct engine_worker_options {
 	struct engine_list pass_env; /* variables of ours that tickets may ask for */
 	struct engine_worker_keys keys;
 	uint64_t jobs; /* at once; 0: 1 */
+	/* All that tickets that say what they need have together; 0: what the machine has. */
+	uint64_t mem, cpus_milli;
 	uint64_t
 	    lease_ms; /* after which a ticket goes elsewhere if its worker says nothing; 0: 30 s */
 	uint64_t tickets; /* end after so many; 0: any number */
@@ -163,6 +165,7 @@ struct engine_worker_state {
 	/* Since it began; busy: of all slots together.  0: an earlier version does not say. */
 	uint64_t up_ms, busy_ms;
 	uint64_t fetched, pushed; /* packed bytes, of tickets that are over */
+	uint64_t mem, cpus_milli; /* the most that a ticket may ask for; 0: as above */
 	bool draining;
 	char **labels;
 	size_t n_labels;

@@ -45,6 +45,10 @@ struct posted {
 	const struct posted_options *options;
 	const struct posted_kind *kind;
 	struct queue *queue;    /* by queue */
+	struct queue_need need; /* the same: of the ticket, as its deadline */
+	int64_t deadline;
+	uint64_t asked_ms;      /* when workers were asked what they offer; 0: never */
+	uint64_t short_ms;      /* since when none of them offers that much; 0: one does */
 	struct ssh_line line;   /* by ssh */
 	char *path;             /* owned; of the depot there */
 	uint64_t heard;         /* messages that came over the line */

@@ -47,7 +47,7 @@ int worker_note(struct worker *w, int r, const struct err *why)
 
 int worker_serve(struct worker *w, struct err *err)
 {
-	return queue_serve(w->queue, &w->labels, w->lease_ms, err);
+	return queue_serve(w->queue, &w->labels, &w->most, w->lease_ms, err);
 }
 
 static void clear(struct slot *s)

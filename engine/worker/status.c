@@ -37,6 +37,8 @@ static const struct field state_fields[] = {
 	FIELD(FIELD_UINT | FIELD_LATER, struct engine_worker_state, busy_ms),
 	FIELD(FIELD_UINT | FIELD_LATER, struct engine_worker_state, fetched),
 	FIELD(FIELD_UINT | FIELD_LATER, struct engine_worker_state, pushed),
+	FIELD(FIELD_UINT | FIELD_LATER, struct engine_worker_state, mem),
+	FIELD(FIELD_UINT | FIELD_LATER, struct engine_worker_state, cpus_milli),
 	FIELD(FIELD_BOOL, struct engine_worker_state, draining),
 	FIELD_LIST_OF(FIELD_NAMES, struct engine_worker_state, "labels", labels, n_labels, NULL),
 	FIELD_LIST_OF(FIELD_LIST, struct engine_worker_state, "running", running, n_running,
@@ -52,6 +54,29 @@ int status_encode(const struct engine_worker_state *s, struct buf *out, struct e
 	return json_append(&doc, out, err);
 }
 
+void status_done(struct engine_worker_state *s)
+{
+	fields_done(&state_table, s);
+}
+
+int status_decode(const char *text, size_t len, struct engine_worker_state *ret, struct err *err)
+{
+	CLEANUP(json_done) struct json_doc doc = { 0 };
+	struct engine_worker_state one = { 0 };
+	struct json j;
+	int r = len > STATUS_MAX ? err_set(err, -EINVAL, "the answer of a worker is too long")
+				 : json_parse(&doc, text, len, &j, err);
+
+	if (r == 0)
+		r = fields_read(j, &state_table, &one, err);
+	if (r < 0) {
+		status_done(&one);
+		return r;
+	}
+	*ret = one;
+	return 0;
+}
+
 static void done_done(struct engine_worker_done *d)
 {
 	free(d->ticket);
@@ -65,7 +90,7 @@ static void done_done(struct engine_worker_done *d)
 
 void engine_worker_status_done(struct engine_worker_status *s)
 {
-	VEC_FREE(it, s->workers, s->n_workers, fields_done(&state_table, it));
+	VEC_FREE(it, s->workers, s->n_workers, status_done(it));
 	VEC_FREE(it, s->done, s->n_done, done_done(it));
 	free(s->queue);
 	*s = (struct engine_worker_status){ 0 };
@@ -75,20 +100,13 @@ void engine_worker_status_done(struct engine_worker_status *s)
 static int on_answer(const char *text, size_t len, void *ctx)
 {
 	struct engine_worker_status *s = ctx;
-	CLEANUP(json_done) struct json_doc doc = { 0 };
 	struct engine_worker_state one = { 0 };
 	struct err ignored = { 0 };
-	struct json j;
 
-	if (len > STATUS_MAX || s->n_workers == WORKERS_MAX ||
-	    json_parse(&doc, text, len, &j, &ignored) < 0)
+	if (s->n_workers == WORKERS_MAX || status_decode(text, len, &one, &ignored) < 0)
 		return 0;
-	if (fields_read(j, &state_table, &one, &ignored) < 0) {
-		fields_done(&state_table, &one);
-		return 0;
-	}
 	if (!VEC_ONE_MORE(s->workers, s->n_workers)) {
-		fields_done(&state_table, &one);
+		status_done(&one);
 		return -ENOMEM;
 	}
 	s->workers[s->n_workers++] = one;

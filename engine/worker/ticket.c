@@ -1,11 +1,13 @@
 #include "engine/worker/ticket.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/fields.h"
 #include "base/hex.h"
 #include "base/path.h"
+#include "base/size.h"
 #include "base/utf8.h"
 #include "base/vec.h"
 #include "engine/find/run-record-i.h"
@@ -280,6 +282,32 @@ char *ticket_id(const struct buf *text, char id[QUEUE_ID_SIZE])
 	const struct digest d = digest_of(text->data, text->len);
 
 	return hex_encode(d.b, sizeof(d.b), id);
+}
+
+struct queue_need ticket_need(const struct ticket *t)
+{
+	return (struct queue_need){ t->limits.mem, t->limits.cpus_milli };
+}
+
+struct queue_need need_part(const struct queue_need *of, const struct queue_need *asked)
+{
+	return (struct queue_need){ asked->mem > 0 ? of->mem : 0,
+				    asked->cpus_milli > 0 ? of->cpus_milli : 0 };
+}
+
+char *need_text(const struct queue_need *need, char to[NEED_TEXT_MAX])
+{
+	const double cpus = (double)need->cpus_milli / 1000;
+	char mem[SIZE_TEXT_MAX];
+
+	size_format(need->mem, mem);
+	if (need->cpus_milli == 0)
+		snprintf(to, NEED_TEXT_MAX, "%s of memory", mem);
+	else if (need->mem == 0)
+		snprintf(to, NEED_TEXT_MAX, "%.10g processors", cpus);
+	else
+		snprintf(to, NEED_TEXT_MAX, "%s of memory and %.10g processors", mem, cpus);
+	return to;
 }
 
 /* --- results ------------------------------------------------------------------------------ */

@@ -38,6 +38,15 @@ struct ticket {
 
 void ticket_done(struct ticket *t);
 
+struct queue_need ticket_need(const struct ticket *t);
+
+/* Of what somebody has only that which `asked` is about. */
+struct queue_need need_part(const struct queue_need *of, const struct queue_need *asked);
+
+/* "64 GiB of memory and 8 processors", or the one that is not 0; returns `to`. */
+#define NEED_TEXT_MAX 80
+char *need_text(const struct queue_need *need, char to[NEED_TEXT_MAX]);
+
 /* Can it stand in a table: short, and without control characters? */
 bool ticket_is_shown(const char *text);
 

@@ -5,6 +5,7 @@
 #include <limits.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -47,11 +48,32 @@ static int begin(struct worker *w, struct slot *s, struct queue_taken *t, struct
 	return 0;
 }
 
+/*
+ * It was posted without a word in its subject on what it needs, by hand or by an earlier version.
+ * Another worker may have that; the number of tries is bounded as that of deaths.
+ */
+static int pass_on(struct worker *w, const struct queue_taken *t, const char *id,
+		   const struct queue_need *need, struct err *err)
+{
+	const struct queue_need most = need_part(&w->most, need);
+	char wanted[NEED_TEXT_MAX], had[NEED_TEXT_MAX], why[2 * NEED_TEXT_MAX + 40];
+
+	snprintf(why, sizeof(why), "it needs %s, and this worker offers %s",
+		 need_text(need, wanted), need_text(&most, had));
+	if (t->attempt >= ATTEMPTS_MAX)
+		return worker_answer_at_once(w, t, id, RESULT_REFUSED, why, err);
+	queue_nak(w->queue, t->reply, LATER_MS);
+	worker_tell(w, &(struct engine_worker_event){
+			   .what = "again", .ticket = id, .text = why, .attempt = t->attempt });
+	return 0;
+}
+
 static int handle(struct worker *w, struct slot *s, struct queue_taken *t, struct err *err)
 {
 	CLEANUP(ticket_done) struct ticket ticket = { 0 };
 	CLEANUP(buf_done) struct buf result = BUF_INIT;
 	struct err why = { 0 };
+	struct queue_need need;
 	char id[QUEUE_ID_SIZE];
 	int r;
 
@@ -75,7 +97,24 @@ static int handle(struct worker *w, struct slot *s, struct queue_taken *t, struc
 	if (ticket.deadline > 0 && ticket.deadline < engine_now())
 		return worker_answer_at_once(w, t, id, RESULT_EXPIRED, "its deadline has passed",
 					     err);
-	return begin(w, s, t, &ticket, id, err);
+	need = ticket_need(&ticket);
+	return queue_need_fits(&need, &w->most) ? begin(w, s, t, &ticket, id, err)
+						: pass_on(w, t, id, &need, err);
+}
+
+/* What the tickets at hand leave. */
+static struct queue_need room(const struct worker *w)
+{
+	struct queue_need left = w->total;
+
+	for (size_t i = 0; i < w->n_slots; i++) {
+		const struct queue_need need = ticket_need(&w->slots[i].ticket);
+
+		left.mem -= need.mem < left.mem ? need.mem : left.mem;
+		left.cpus_milli -=
+		    need.cpus_milli < left.cpus_milli ? need.cpus_milli : left.cpus_milli;
+	}
+	return left;
 }
 
 static bool is_enough(const struct worker *w)
@@ -90,9 +129,10 @@ static int take(struct worker *w, struct err *err)
 
 	while (r > 0 && !w->draining && !is_enough(w) && (s = idle(w))) {
 		CLEANUP(queue_taken_done) struct queue_taken t = { 0 };
+		const struct queue_need left = room(w);
 		struct err why = { 0 };
 
-		r = queue_take(w->queue, &t, &why);
+		r = queue_take(w->queue, &left, &t, &why);
 		if (r == -ENOENT)
 			r = worker_serve(w, &why);
 		r = worker_note(w, r, &why);
@@ -297,6 +337,8 @@ static int answer(struct worker *w, const char *reply, struct err *err)
 		.busy_ms = w->busy_ms,
 		.fetched = w->fetched,
 		.pushed = w->pushed,
+		.mem = w->most.mem,
+		.cpus_milli = w->most.cpus_milli,
 		.draining = w->draining,
 		.labels = w->labels.list,
 		.n_labels = w->labels.n,

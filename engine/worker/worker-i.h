@@ -19,7 +19,9 @@ struct worker {
 	struct target target;
 	char *name, *dir; /* owned */
 	char host[256];
-	struct strlist labels; /* sorted */
+	struct strlist labels;   /* sorted */
+	struct queue_need total; /* of all tickets that run at once */
+	struct queue_need most;  /* that one of them may ask for */
 	uint64_t lease_ms;
 	struct slot slots[ENGINE_WORKER_JOBS];
 	size_t n_slots;

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/path.h"
+#include "base/sys.h"
 #include "base/text.h"
 #include "engine/api/profile.h"
 #include "engine/worker/worker-i.h"
@@ -40,15 +41,43 @@ static int sort_labels(const struct engine_list *given, struct strlist *ret, str
 	return 0;
 }
 
+/* The machine's, unless less was said.  More is fine: memory can be swapped, and processors shared. */
+static struct queue_need offered(const struct engine_worker_options *o)
+{
+	const long pages = sysconf(_SC_PHYS_PAGES), size = sysconf(_SC_PAGESIZE);
+	const uint64_t mem = pages > 0 && size > 0 ? (uint64_t)pages * (uint64_t)size : UINT64_MAX;
+
+	return (struct queue_need){
+		.mem = o->mem > 0 ? o->mem : mem,
+		.cpus_milli = o->cpus_milli > 0 ? o->cpus_milli : UINT64_C(1000) * sys_processors(),
+	};
+}
+
+/* One that asks for more than `most` would be refused: others may have a profile for it. */
+static uint64_t narrowed(uint64_t total, uint64_t most)
+{
+	return most > 0 && most < total ? most : total;
+}
+
+/* They must be there, and a ticket gets no more than the largest of them. */
 static int check_profiles(struct worker *w, struct err *err)
 {
+	struct queue_need most = { 0 };
+	bool mem = true, cpus = true; /* limited */
 	int r = 0;
 
 	for (size_t i = 0; r == 0 && i < w->rules.profiles.n; i++) {
 		CLEANUP(engine_profile_done) struct engine_profile p = { 0 };
 
 		r = engine_profile(w->e, w->rules.profiles.items[i], &p, err);
+		mem &= p.mem > 0;
+		cpus &= p.cpus_milli > 0;
+		most.mem = p.mem > most.mem ? p.mem : most.mem;
+		most.cpus_milli = p.cpus_milli > most.cpus_milli ? p.cpus_milli : most.cpus_milli;
 	}
+	w->total = offered(w->options);
+	w->most.mem = narrowed(w->total.mem, mem ? most.mem : 0);
+	w->most.cpus_milli = narrowed(w->total.cpus_milli, cpus ? most.cpus_milli : 0);
 	return r;
 }
 

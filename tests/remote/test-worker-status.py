@@ -121,7 +121,7 @@ def a_chart_a_line_and_an_object_have_the_same_numbers(w):
 
         text = w.ok("worker", "status", "--queue", nats.url()).out.decode()
         lines = {line.split()[0]: line for line in text.splitlines()}
-        assert re.fullmatch(r"alpha  1 of 2 busy, 3 done, 0 failed, busy \d+ % of \S+, in \S+ \S+, out \S+ \S+  big",
+        assert re.fullmatch(r"alpha  1 of 2 busy, 3 done, 0 failed, busy \d+ % of \S+, in \S+ \S+, out \S+ \S+  big  up to \S+ GiB, \d+ cpus",
                             lines["alpha"]), text
         assert "1 done, 1 failed, busy" in lines["beta"] and "#" not in text, text
 

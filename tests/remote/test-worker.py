@@ -257,7 +257,7 @@ def a_ticket_that_lies_is_refused_and_runs_nothing(w):
         "tag": (ticket(w, snapshot="latest"), "snapshot"),
         "foreign profile": (ticket(w, profile="root"), "does not offer"),
         "profile by path": (ticket(w, profile="../x"), "profile"),
-        "more memory": (ticket(w, limits={**limits, "mem": 1 << 50}), "mem"),
+        "more memory": (ticket(w, limits={**limits, "mem": 1 << 50}), "needs 1.0 PiB of memory, and this worker offers 1.0 GiB of memory"),
         "more output": (ticket(w, limits={**limits, "output": 1 << 60}), "output"),
         "their variable": (ticket(w, pass_env=["HOME"]), "HOME"),
         "other depot": (ticket(w, remote="dir:/etc"), "only uses"),
