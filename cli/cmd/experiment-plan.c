@@ -101,6 +101,8 @@ const struct opt experiment_plan_opts[] = {
 		 "with --on: refuse results that nobody signed"),
 	OPT_STR(0, "allowed-signers", "FILE", struct experiment_args, signers,
 		"with --on: allowed signers (default: config.yaml)"),
+	OPT_DURATION(0, "deadline", "TIME", struct experiment_args, deadline,
+		     "with --on: begin no arm there later than this after the start"),
 	OPT_STR(
 	    0, "html", "FILE", struct experiment_args, html,
 	    "write a page with arms, scores and diffs to FILE (- is stdout); also of show, wait"),
@@ -221,6 +223,7 @@ static const char *only_on(const struct experiment_args *a)
 	       : a->signed_only ? "require-signature"
 	       : a->signers     ? "allowed-signers"
 	       : a->sign        ? "sign"
+	       : a->deadline    ? "deadline"
 				: NULL;
 }
 
@@ -360,6 +363,7 @@ static void read_numbers(const struct experiment_args *a, struct engine_experime
 	x->stop_losers |= a->stop_losers;
 	x->on.insecure |= a->insecure;
 	x->on.signed_only |= a->signed_only;
+	x->on.deadline_ms = a->deadline;
 	take(a->mem, &x->limits.mem);
 	take(a->pids, &x->limits.pids);
 	take(a->time, &x->limits.time_ms);

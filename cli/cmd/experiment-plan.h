@@ -14,7 +14,7 @@ struct experiment_args {
 	struct opt_list arm, arm_env, arm_profile, arm_base, arm_after, arm_file, matrix, exclude;
 	struct opt_list check, env, pass_env, ro, within, allow, allow_missing;
 	uint64_t repeat, rounds, jobs, stop_after;
-	uint64_t mem, pids, time, disk, all_mem, all_time, all_disk, timeout;
+	uint64_t mem, pids, time, disk, all_mem, all_time, all_disk, timeout, deadline;
 	bool min, max, first_pass, promote_best, promote_compatible, steps, all, detach,
 	    stop_losers, insecure, signed_only;
 };

@@ -70,6 +70,7 @@ void machines_set_fleet(struct json j, const struct engine_experiment *x)
 	set_queue(on, x->on.queue);
 	json_set_name(on, "remote", x->on.remote);
 	json_set_names(on, "labels", x->on.labels, x->on.n_labels);
+	json_set_uint_if(on, "deadline_ms", x->on.deadline_ms > 0, x->on.deadline_ms);
 	json_set_uint(on, "bytes_sent", c.sent);
 	json_set_uint(on, "bytes_skipped", c.skipped);
 	json_set_uint(on, "bytes_received", c.received);

@@ -155,6 +155,7 @@ struct engine_fleet {
 	char *sign;       /* a key that signs what is sent; NULL: none */
 	char **labels;    /* that a worker must have */
 	size_t n_labels;
+	uint64_t deadline_ms; /* so long after the beginning no command starts there; 0: any time */
 	struct engine_sent *sent;
 	size_t n_sent;
 };

@@ -16,6 +16,8 @@
 #include "engine/experiment/experiment-i.h"
 #include "engine/worker/on-clone-i.h"
 
+#define DEADLINE_MAX (UINT64_C(36525) * 86400 * 1000) /* ms; nanoseconds of more do not fit */
+
 static struct on_place place_of(const struct engine_experiment *x)
 {
 	return (struct on_place){
@@ -110,6 +112,15 @@ int arm_on_send(struct work *w, const struct engine_arm *arm, struct err *err)
 	return take_sent(one, &pushed, err);
 }
 
+/* From the record alone, as all of a ticket; so a resumed experiment has the same one. */
+static int64_t deadline_of(const struct engine_experiment *x)
+{
+	const uint64_t ms = x->on.deadline_ms;
+
+	return ms == 0 ? 0
+		       : x->created + (int64_t)(ms < DEADLINE_MAX ? ms : DEADLINE_MAX) * 1000000;
+}
+
 int arm_on_start(struct work *w, struct engine_arm *arm, const struct engine_run_options *options,
 		 struct engine_run *ret, struct err *err)
 {
@@ -118,6 +129,7 @@ int arm_on_start(struct work *w, struct engine_arm *arm, const struct engine_run
 	struct on_clone on = { .place = &place,
 			       .snapshot = snapshot,
 			       .owner = w->x->owner,
+			       .deadline = deadline_of(w->x),
 			       .experiment = w->x->name,
 			       .arm = arm->name };
 	const struct engine_sent *sent = find_sent(&w->x->on, snapshot);

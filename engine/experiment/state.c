@@ -40,6 +40,7 @@ static const struct field fleet_list[] = {
 	F(NAME_OR_NULL, signers),
 	F(NAME_OR_NULL, sign),
 	FIELD_LIST_OF(FIELD_NAMES, struct engine_fleet, "labels", labels, n_labels, NULL),
+	F(UINT | FIELD_LATER, deadline_ms),
 	FIELD_LIST_OF(FIELD_LIST, struct engine_fleet, "sent", sent, n_sent, &sent_fields),
 };
 static const struct fields fleet_fields = FIELDS(struct engine_fleet, fleet_list);

@@ -42,6 +42,7 @@ struct on_clone {
 	const char *manifest, *name; /* the same, as on_place_send() has told */
 	uint64_t owner;              /* no other experiment has it */
 	const char *experiment, *arm;
+	int64_t deadline; /* as of struct ticket */
 };
 
 /* As engine_run_start() of a named clone. */

@@ -74,6 +74,7 @@ static int write_ticket(struct errand *d, struct err *err)
 		.env = on_names(&o->env),
 		.pass_env = on_names(&o->pass_env),
 		.limits = on_limits(&o->limits),
+		.deadline = d->on->deadline,
 		.labels = d->labels,
 		.experiment = (char *)(uintptr_t)d->on->experiment,
 		.arm = (char *)(uintptr_t)d->on->arm,
@@ -143,10 +144,16 @@ static void on_taken(const char *worker, const char *host, uint64_t attempt, voi
 	d->p->note(d->p);
 }
 
+/* Another turn would have the same deadline. */
+static bool is_expired(const struct result *res)
+{
+	return strcmp(res->outcome, RESULT_EXPIRED) == 0;
+}
+
 static bool is_usable(const struct result *res)
 {
 	return strcmp(res->outcome, RESULT_EXIT) == 0 || strcmp(res->outcome, RESULT_TIME) == 0 ||
-	       strcmp(res->outcome, RESULT_LOST) == 0;
+	       strcmp(res->outcome, RESULT_LOST) == 0 || is_expired(res);
 }
 
 static int check_signer(struct errand *d, struct err *err)
@@ -340,7 +347,8 @@ static int fill(struct errand *d, struct err *err)
 	run->machine.lost = strcmp(res->outcome, RESULT_LOST) == 0;
 	set_machine(&run->machine, res->worker, res->host, res->attempt);
 	snprintf(run->limit, sizeof(run->limit), "%s",
-		 res->limit       ? res->limit
+		 is_expired(res)  ? "deadline"
+		 : res->limit     ? res->limit
 		 : run->timed_out ? "time"
 				  : "");
 	return res->problem ? text_set(&run->problem, err, "%s", res->problem) : 0;
@@ -356,8 +364,8 @@ static int judge(struct errand *d, struct err *err)
 	if (r < 0)
 		return r;
 	if (strcmp(res->outcome, RESULT_REFUSED) == 0)
-		return err_set(err, -ENOTSUP, "%s refuses it: %s",
-			       res->worker ? res->worker : "a worker",
+		return err_set(err, -ENOTSUP, "%s%s%s", res->worker ? res->worker : "",
+			       res->worker ? " refuses it: " : "",
 			       res->problem ? res->problem : "no reason is given");
 	if (strcmp(res->outcome, RESULT_CANCELLED) == 0) {
 		run->state = ENGINE_RUN_CANCELLED;

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """experiment --on: arms on several workers, through a real nats-server, with workers and commands that die."""
 
+import base64
 import hashlib
 import json
 import os
@@ -239,6 +240,48 @@ def a_clone_that_somebody_removed_is_made_again_and_the_command_does_not_run_aga
             assert len(events(worker, "taken")) == 1, worker.events
         assert (w.store / "clones" / "bare-a" / "made").read_text() == "1\n"
         assert [t for t in w.ok("tag").out.decode().split() if t.startswith("run/")] == []
+
+
+@test
+def an_arm_that_nobody_began_before_the_deadline_ends_at_its_limit(w):
+    needs_fuse()
+    with Nats(w.top / "nats") as nats:
+        told = run(w, nats, "late", ["a=touch ran", "b=touch ran"], "--deadline", "1s", status=15)
+        assert told["on"]["deadline_ms"] == 1000 and told["winner"] is None, told["on"]
+        for arm in told["arms"]:
+            assert (arm["state"], arm["limit"], arm["why"]) == ("limit", "deadline", "the command met its limit: deadline"), arm
+        assert tickets(nats) == 0
+        # One worker took none of them, and the experiment has no other turn.
+        with Worker(w, nats, depot(w), "--once") as worker:
+            worker.process.wait(60)
+            assert events(worker, "taken") == [] and events(worker, "done") == []
+        with Worker(w, nats, depot(w)):
+            told = run(w, nats, "early", ["a=echo x > made"], "--deadline", "1h")
+            assert told["on"]["deadline_ms"] == 3600000 and told["winner"] == "a", told
+        assert run(w, None, "here", ["a=true"])["on"] is None
+        w.snap("experiment", "-n", "none", "--deadline", "1h", "--arm", "a=true").fails(2, "'--deadline' needs '--on'")
+
+
+@test
+def a_killed_experiment_leaves_a_ticket_with_its_deadline_and_finds_it_again(w):
+    needs_fuse()
+    with Nats(w.top / "nats") as nats:
+        before = time.time_ns()
+        caller = start(w, *words(w, nats, "far", ["a=echo 1 > made"], "--deadline", "1h"))
+        held = wait_for(lambda: tickets(nats) == 1 and holding(w))
+        for pid in [caller.pid, held[0][0]]:
+            os.kill(pid, signal.SIGKILL)
+        caller.communicate()
+        client = Client(nats)
+        message = client.api("STREAM.MSG.GET.SNAPCOW_TICKETS", seq=1)["message"]
+        client.close()
+        deadline = json.loads(base64.b64decode(message["data"]))["deadline"] - 3600 * 10**9
+        assert before < deadline < time.time_ns(), deadline
+        with Worker(w, nats, depot(w)) as worker:
+            worker.wait("done")
+            told = w.ok("--json", "experiment", "resume", "far").json("snap.experiment/1", "arms")
+            assert [(a["state"], a["machine"]["ticket"]) for a in told["arms"]] == [("passed", held[0][1])], told
+            assert len(events(worker, "taken")) == 1, worker.events
 
 
 @test
