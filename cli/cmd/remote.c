@@ -11,6 +11,7 @@
 struct remote_args {
 	uint64_t count, keep_last, older_than, grace;
 	struct opt_list keep_tags;
+	const char *identity;
 	bool insecure, dry_run;
 };
 
@@ -26,6 +27,8 @@ static const struct opt remote_opts[] = {
 		 "gc: keep every snapshot of names like this: 'v*'"),
 	OPT_DURATION(0, "grace", "TIME", struct remote_args, grace,
 		     "gc: leave younger data alone, for pushes under way (1d)"),
+	OPT_STR(0, "identity", "FILE", struct remote_args, identity,
+		"gc: your private key, if snapshots are encrypted"),
 	OPT_FLAG(0, "dry-run", struct remote_args, dry_run, "gc: only say what would be removed"),
 	OPT_END,
 };
@@ -126,6 +129,7 @@ static int gc(struct invocation *inv, struct err *err)
 		.keep_tags = args->keep_tags.items,
 		.n_keep_tags = args->keep_tags.n,
 		.grace_ms = args->grace,
+		.identity = args->identity,
 		.dry = args->dry_run,
 		.watch = progress_watch(inv->progress),
 	};

@@ -174,7 +174,8 @@ struct engine_remote_gc_options {
 	uint64_t older_than_ms; /* snapshots that were pushed longer ago may go; 0: no such rule */
 	const char *const *keep_tags; /* patterns of names that keep everything */
 	size_t n_keep_tags;
-	uint64_t grace_ms; /* what no snapshot needs stays for that long: pushes are under way */
+	uint64_t grace_ms;    /* what no snapshot needs stays for that long: pushes are under way */
+	const char *identity; /* a key for encrypted snapshots; NULL: config.yaml may name one */
 	bool dry;
 	struct engine_watch watch;
 };

@@ -9,6 +9,7 @@
 
 #include "base/strlist.h"
 #include "base/vec.h"
+#include "engine/transfer/sealing-i.h"
 #include "engine/transfer/transfer-i.h"
 
 #define TICKETS_NS (INT64_C(8) * 86400 * 1000000000) /* longer than a queue keeps results */
@@ -21,6 +22,8 @@ struct digest_list {
 struct ruling {
 	const struct engine_remote_gc_options *options;
 	struct depot *depot;
+	struct cache cache; /* of what this store encrypted itself */
+	struct sealing sealing;
 	int64_t limit;         /* pushed before it: old */
 	int64_t tickets_limit; /* the same of names of tickets */
 	struct digest_list keep, gone;
@@ -37,6 +40,8 @@ static void ruling_done(struct ruling *g)
 	free(g->gone.list);
 	free(g->drops);
 	strlist_done(&g->tags);
+	sealing_done(&g->sealing);
+	cache_close(&g->cache);
 }
 
 static int add_digest(struct digest_list *l, const struct digest *d, struct err *err)
@@ -74,6 +79,12 @@ static bool is_of_ticket(const char *tag)
 static bool is_named(const struct engine_remote_gc_options *o, const char *tag)
 {
 	return VEC_HAS(it, o->keep_tags, o->n_keep_tags, fnmatch(*it, tag, 0) == 0);
+}
+
+/* Does what the name means now stay, and nothing that it meant before? */
+static bool keeps_present_alone(const struct engine_remote_gc_options *o, const char *tag)
+{
+	return o->keep_last == 1 && o->older_than_ms == 0 && !is_named(o, tag);
 }
 
 static bool keeps_all(const struct engine_remote_gc_options *o, const char *tag)
@@ -136,15 +147,30 @@ static int judge(struct ruling *g, const char *tag, uint64_t n, bool keep,
 static int stop(const struct ruling *g, const char *tag, const char *at, int r,
 		const struct err *why, struct err *err)
 {
+	if (r == -EACCES)
+		return err_set(
+		    err, r,
+		    "'%s' of '%s' is encrypted: gc cannot see what it meant before, and "
+		    "nothing is removed: name your key with --identity, or keep the last "
+		    "snapshot of each name alone with --keep-last 1",
+		    tag, g->depot->url);
 	if (r == -EPROTO)
 		return err_set(err, -ENOTSUP,
-			       "'%s' of '%s' is encrypted, or of a later version: gc cannot "
-			       "see what it needs, and nothing is removed",
+			       "'%s' of '%s' is of a later version: gc cannot see what it needs, "
+			       "and nothing is removed",
 			       tag, g->depot->url);
 	return err_set(err, r,
 		       "gc cannot read '%s' and cannot see what '%s' meant before; nothing is "
 		       "removed: %s",
 		       at, tag, why->code == r ? why->msg : strerror(-r));
+}
+
+static int get_snapshot(struct ruling *g, const struct manifest *m, struct manifest_snapshot *ret,
+			struct err *err)
+{
+	int r = m->sealed ? sealing_prepare(&g->sealing, err) : 0;
+
+	return r < 0 ? r : manifest_get_snapshot(g->depot, m, &g->sealing.opener, ret, err);
 }
 
 /* All that a name means and meant, as far as the remote has it. */
@@ -172,7 +198,11 @@ static int judge_name(struct ruling *g, const char *tag, struct err *err)
 		if (r == -EBADMSG && n == 0)
 			return 0;
 		if (r == 0)
-			r = manifest_get_snapshot(g->depot, &m, NULL, &s, &why);
+			r = get_snapshot(g, &m, &s, &why);
+		/* Its packs stand in its manifest, in the clear, and no rule asks for more. */
+		if ((r == -EACCES || r == -ECANCELED) && m.sealed &&
+		    keeps_present_alone(g->options, tag))
+			return judge(g, tag, n, true, &digest, 0, err);
 		if (r < 0)
 			return stop(g, tag, next, r, &why, err);
 		keep = named && is_kept(g, tag, n, s.pushed);
@@ -235,6 +265,14 @@ static int collect(struct ruling *g, struct err *err)
 	return 0;
 }
 
+static int open_sealing(struct ruling *g, struct engine *e, const struct target *t, struct err *err)
+{
+	const struct sealing_options o = { .identity = g->options->identity };
+
+	cache_open(e, &g->cache);
+	return sealing_begin(e, t, &g->cache, &o, &g->sealing, err);
+}
+
 int engine_remote_gc(struct engine *e, const struct engine_remote_gc_options *options,
 		     struct engine_remote_gc *ret, struct err *err)
 {
@@ -243,6 +281,7 @@ int engine_remote_gc(struct engine *e, const struct engine_remote_gc_options *op
 	CLEANUP(target_done) struct target t = { 0 };
 	CLEANUP(ruling_done) struct ruling g = { .options = options,
 						 .ret = &out,
+						 .cache = { .fd = -1 },
 						 .meter = { .lock = PTHREAD_MUTEX_INITIALIZER,
 							    .watch = &options->watch,
 							    .doing = "reading" } };
@@ -259,6 +298,8 @@ int engine_remote_gc(struct engine *e, const struct engine_remote_gc_options *op
 	if (r == 0)
 		r = depot_open(t.url, NULL, &d, err);
 	g.depot = d;
+	if (r == 0)
+		r = open_sealing(&g, e, &t, err);
 	if (r == 0)
 		r = d->ops->list_tags(d, strlist_add_to, &g.tags, err);
 	for (size_t i = 0; r == 0 && i < g.tags.n; i++)

@@ -223,6 +223,69 @@ def sealed_packs_that_are_not_what_they_were_are_refused_and_nothing_is_stored(w
     s.end()
 
 
+def gc(s, *options, here=False, **more):
+    """In the store that pushed, or in the other one, which has neither pushed nor fetched."""
+    env = {} if here else {"SNAPCOW_STORE": str(s.w.top / "store-there")}
+    return s.w.snap("--json", "remote", "gc", f"dir:{s.depot}", "--grace", "0", *options, env=env, **more)
+
+
+def push_thrice(s):
+    """The manifests, oldest first; each has packs of its own."""
+    found = []
+    for i in range(3):
+        (s.w.project / "changes").write_bytes(random.Random(i).randbytes(20000))
+        found.append(s.pushed("--whole", "--force")["manifest"])
+    return found
+
+
+def packs(s, manifest):
+    return {layer["digest"].removeprefix("sha256:") for layer in json.loads(s.blob(manifest).read_text())["layers"]}
+
+
+def lying(s):
+    return {p.name for p in (s.depot / "blobs" / "sha256").iterdir()}
+
+
+@test
+def gc_reads_sealed_snapshots_with_a_key_and_removes_nothing_that_it_cannot_judge(w: World):
+    s = Scene(w)
+    manifests = push_thrice(s)
+    needs, before = [packs(s, m) for m in manifests], lying(s)
+    for options in ([], ["--keep-last", "2"], ["--keep-last", "1", "--older-than", "1ms"], ["--older-than", "1ms"],
+                    ["--keep-last", "1", "--keep-tag", "m*"]):
+        error = gc(s, *options).fails_json(1, "E_PERMISSION")
+        assert "is encrypted" in error["message"] and "--identity" in error["message"], error
+        assert lying(s) == before, options
+    error = gc(s, "--keep-last", "2", "--identity", str(w.top / "ben")).fails_json(7, "E_REFUSED")
+    assert "nothing is removed" in error["message"], error
+    assert lying(s) == before
+    # Without a rule all stays; by a rule, what it says.
+    told = gc(s, "--identity", str(w.top / "anna")).json("snap.remote/1", "removed", "kept")
+    assert told["removed"] == [] and told["kept"] == 3 and lying(s) == before, told
+    told = gc(s, "--keep-last", "2", "--identity", str(w.top / "anna")).json("snap.remote/1", "removed")
+    assert [one["manifest"] for one in told["removed"]] == manifests[:1], told
+    assert needs[1] | needs[2] <= lying(s) and not (needs[0] - needs[1] - needs[2]) & lying(s)
+    # The store that pushed has noted what it sealed.
+    assert gc(s, "--keep-last", "2", here=True).json("snap.remote/1", "kept")["kept"] == 2
+    s.fetched()
+    s.end()
+
+
+@test
+def gc_keeps_what_sealed_names_mean_without_a_key_if_nothing_older_stays(w: World):
+    s = Scene(w)
+    manifests = push_thrice(s)
+    needs = [packs(s, m) for m in manifests]
+    before = lying(s)
+    assert gc(s, "--keep-last", "1", "--dry-run", "--identity", str(w.top / "ben")).ends(0) and lying(s) == before
+    told = gc(s, "--keep-last", "1").json("snap.remote/1", "removed", "blobs")
+    assert told["removed"] == [] and told["blobs"] > 0, told
+    old = needs[0] | needs[1] | {m.removeprefix("sha256:") for m in manifests[:2]}
+    assert needs[2] <= lying(s) and not (old - needs[2]) & lying(s)
+    s.fetched()
+    s.end()
+
+
 @test
 def a_push_that_cannot_be_sealed_sends_nothing(w: World):
     s = Scene(w)
