@@ -20,7 +20,9 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/sysmacros.h>
 #include <sys/uio.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -57,7 +59,7 @@ static ssize_t read_path(pid_t thread, uint64_t at, char path[static PATH_MAX])
 	return -ENAMETOOLONG;
 }
 
-static int answer_call(const struct clerk_call *call)
+static int answer_call(const struct clerk_call *call, dev_t root)
 {
 	char path[PATH_MAX] = "";
 	ssize_t len = 0;
@@ -68,7 +70,7 @@ static int answer_call(const struct clerk_call *call)
 		len = read_path(call->thread, call->path, path);
 	if (len < 0)
 		return len == -EPERM ? CLERK_BLIND : (int)len;
-	return call->what == CLERK_OWNER ? owner_record(call, path) : device_make(call, path);
+	return call->what == CLERK_OWNER ? owner_record(call, path, root) : device_make(call, path);
 }
 
 /* Without all else that it had when it was forked: pipes of the run must end with the run. */
@@ -107,15 +109,26 @@ static int become_root(void)
 		   : 0;
 }
 
-void clerk_serve(int line)
+/* Without asking who serves it: nobody may do so yet. */
+static dev_t device_of(int tree)
 {
+	struct statx st = { 0 };
+
+	if (statx(tree, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, 0, &st) < 0)
+		return 0;
+	return makedev(st.stx_dev_major, st.stx_dev_minor);
+}
+
+void clerk_serve(int line, int tree)
+{
+	const dev_t root = device_of(tree);
 	struct clerk_call call;
 
 	/* In this order: a change of ids takes the signal back. */
 	if (become_root() < 0 || prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || keep_only(line) < 0)
 		return;
 	while (receive(AT_LINE, &call, sizeof(call)) == (ssize_t)sizeof(call)) {
-		const int answer = answer_call(&call);
+		const int answer = answer_call(&call, root);
 
 		if (send(AT_LINE, &answer, sizeof(answer), MSG_NOSIGNAL) < 0)
 			return;

@@ -45,7 +45,8 @@ NODISCARD bool device_is_harmless(uint32_t mode, uint32_t dev);
 
 /* --- by the clerk: what the call is answered with ----------------------------------------- */
 
-NODISCARD int owner_record(const struct clerk_call *c, const char *path);
+/* `root`: the file system of the run's root; no other keeps owners. */
+NODISCARD int owner_record(const struct clerk_call *c, const char *path, dev_t root);
 NODISCARD int device_make(const struct clerk_call *c, const char *path);
 
 /* Make the root of a thread the clerk's own. */

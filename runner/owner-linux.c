@@ -16,7 +16,6 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
-#include <sys/vfs.h>
 #include <sys/xattr.h>
 #include <unistd.h>
 
@@ -135,18 +134,17 @@ static int drop_privileges(const char *name, const struct stat *st)
 	return chmod(name, mode) < 0 ? -errno : 0;
 }
 
-static int record(int file, uint32_t uid, uint32_t gid)
+static int record(int file, uint32_t uid, uint32_t gid, dev_t root)
 {
 	AUTO_CLOSE int self = openat(CLERK_PROC, "self/fd", O_PATH | O_DIRECTORY | O_CLOEXEC);
 	char value[32], name[16];
-	struct statfs fs;
 	struct stat st;
 	int r;
 
-	/* Elsewhere files have no owner that stays: /tmp and /run end with the run. */
-	if (fstatfs(file, &fs) < 0 || fs.f_type != CLERK_FUSE_MAGIC)
+	/* Elsewhere files have no owner that stays: /tmp, /run and the project's clone end with the run. */
+	if (fstat(file, &st) < 0 || st.st_dev != root)
 		return 0;
-	if (self < 0 || fchdir(self) < 0 || fstat(file, &st) < 0)
+	if (self < 0 || fchdir(self) < 0)
 		return -errno;
 	snprintf(name, sizeof(name), "%d", file);
 	r = drop_privileges(name, &st);
@@ -157,9 +155,9 @@ static int record(int file, uint32_t uid, uint32_t gid)
 	return setxattr(name, OWNER_NAME, value, strlen(value), 0) < 0 ? -errno : 0;
 }
 
-int owner_record(const struct clerk_call *c, const char *path)
+int owner_record(const struct clerk_call *c, const char *path, dev_t root)
 {
 	AUTO_CLOSE int file = open_file(c, path);
 
-	return file < 0 ? file : record(file, c->uid, c->gid);
+	return file < 0 ? file : record(file, c->uid, c->gid, root);
 }

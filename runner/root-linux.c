@@ -98,7 +98,7 @@ NORETURN static void maker_main(const struct run *run, int line)
 	if (line_send(line, &made, fds, 2) < 0)
 		_exit(125);
 	if (has_clerk(run))
-		clerk_serve(line);
+		clerk_serve(line, fds[1]);
 	_exit(0);
 }
 

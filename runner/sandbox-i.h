@@ -151,7 +151,7 @@ NODISCARD int root_open(struct run *run, struct err *err);
 /* --- clerk-linux.c ------------------------------------------------------------------------ */
 
 /* By the process that made the root, until the caller closes the other end. */
-void clerk_serve(int line);
+void clerk_serve(int line, int tree);
 void clerk_end(struct clerk *c); /* none is fine */
 
 /*

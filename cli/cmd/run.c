@@ -485,7 +485,8 @@ const struct command cmd_run = {
 	    "With --root the clone is a whole root file system: it is the command's /, and the command\n"
 	    "is root there, but not outside. CLONE is then a clone, a directory that holds a system\n"
 	    "(with a slash in its name), or a state; without CLONE, the machine's own /. Only a named\n"
-	    "clone stays. See docs/guide/machine.md.\n"
+	    "clone stays. In a project, the command sees a throw-away clone of that at its own path, too,\n"
+	    "and starts there. See docs/guide/machine.md.\n"
 	    "\n"
 	    "Exits with the command's own code; 124: time was up, 125: snap itself failed, 126:\n"
 	    "not executable, 127: not found, 128+N: killed by signal N.\n",

@@ -386,13 +386,13 @@ int stage_settle(struct task *task, bool keep, struct err *err)
 
 /* --- beginning -------------------------------------------------------------------------- */
 
-/* The directory that is to be the run's root, as it is now; files are read as they are needed. */
+/* The directory that is to be the run's root, or beside it, as it is now; files are read as they are needed. */
 static int take_root(struct task *task, const struct stage_options *o, struct engine_taken *ret,
 		     struct err *err)
 {
 	const struct engine_take_options options = {
 		.dir = o->root,
-		.message = "root of a run",
+		.message = o->beside ? "project of a run" : "root of a run",
 		.automatic = true,
 		.skip_unreadable = true,
 		.lazy = true, /* nobody waits until a whole machine is read */
@@ -418,7 +418,7 @@ static int stage_new(struct task *task, const struct stage_options *o, struct st
 	CLEANUP(engine_taken_done) struct engine_taken taken = { 0 };
 	CLEANUP(engine_clones_done) struct engine_clones clones = { 0 };
 	CLEANUP(clone_done) struct clone record = { 0 };
-	char name[sizeof(STAGE_NAME) + STAGE_RUN_SIZE], made_for[8 + STAGE_RUN_SIZE];
+	char name[sizeof(STAGE_NAME STAGE_BESIDE) + STAGE_RUN_SIZE], made_for[8 + STAGE_RUN_SIZE];
 	const struct engine_clone_options options = {
 		.name = o->keep || o->wait ? NULL : name,
 		.from = o->root ? taken.snapshot.id : o->from,
@@ -435,7 +435,7 @@ static int stage_new(struct task *task, const struct stage_options *o, struct st
 	struct engine_clone *c;
 	int r;
 
-	snprintf(name, sizeof(name), STAGE_NAME "%s", o->run);
+	snprintf(name, sizeof(name), STAGE_NAME "%s%s", o->run, o->beside ? STAGE_BESIDE : "");
 	snprintf(made_for, sizeof(made_for), "run:%s", o->run);
 	r = take_root(task, o, &taken, err);
 	if (r < 0)
@@ -527,7 +527,8 @@ int stage_begin(struct task *task, const struct stage_options *o, struct stage *
 
 	if (!s)
 		return err_nomem(err);
-	*s = (struct staged){ .kept.release = release, .host = task->host };
+	/* That a run is lost is told once, with its root. */
+	*s = (struct staged){ .kept.release = release, .host = task->host, .ended = o->beside };
 	snprintf(s->run, sizeof(s->run), "%s", o->run);
 	r = o->clone ? stage_named(task, o, s, &stage, err) : stage_new(task, o, s, &stage, err);
 	if (stage.clone)

@@ -117,13 +117,15 @@ int run_plan_begin(struct run_plan *p, const struct engine_run_options *o, struc
 }
 
 int run_plan_fill(struct run_plan *p, struct engine *e, const struct engine_run_options *o,
-		  const struct stage *stage, struct sandbox_view *ret, struct err *err)
+		  const struct stage *stage, const struct run_project *project,
+		  struct sandbox_view *ret, struct err *err)
 {
 	const struct run_sight sight = { .options = o,
 					 .profile = &p->terms.profile,
 					 .net = &p->net,
 					 .home = p->env.home,
-					 .git = p->git };
+					 .git = p->git,
+					 .project = project };
 	int r = run_view_build(&p->view, e, &sight, stage, err);
 
 	if (r < 0)

@@ -42,7 +42,8 @@ NODISCARD int run_plan_begin(struct run_plan *p, const struct engine_run_options
 NODISCARD int run_plan_trace(struct run_plan *p, const char *run, char ret[TRACEPARENT_SIZE],
 			     struct err *err);
 
-/* Fill in the rest for this clone. */
+/* Fill in the rest for this clone, and the project beside it. */
 NODISCARD int run_plan_fill(struct run_plan *p, struct engine *e,
 			    const struct engine_run_options *o, const struct stage *stage,
-			    struct sandbox_view *ret, struct err *err);
+			    const struct run_project *project, struct sandbox_view *ret,
+			    struct err *err);

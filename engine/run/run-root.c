@@ -120,14 +120,22 @@ static int add_hidden(struct layout *l, const char *given, struct err *err)
 	return path ? layout_add(l, &m, err) : err_nomem(err);
 }
 
-int run_root_show(struct layout *l, struct engine *e, const struct engine_run_options *o,
+int run_root_grant(struct layout *l, struct engine *e, const struct engine_run_options *o,
+		   struct err *err)
+{
+	int r = 0;
+
+	for (size_t i = 0; r >= 0 && i < o->ro.n; i++)
+		r = add_read_only(l, e, o->ro.items[i], err);
+	return r;
+}
+
+int run_root_hide(struct layout *l, struct engine *e, const struct engine_run_options *o,
 		  const struct strlist *hide, struct err *err)
 {
 	AUTO_FREE char *store = realpath(e->store_path, NULL);
 	int r = 0;
 
-	for (size_t i = 0; r >= 0 && i < o->ro.n; i++)
-		r = add_read_only(l, e, o->ro.items[i], err);
 	for (size_t i = 0; r >= 0 && i < hide->n; i++)
 		if (strcmp(hide->list[i], ENGINE_HIDE_SECRETS) != 0)
 			r = add_hidden(l, hide->list[i], err);

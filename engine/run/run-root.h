@@ -25,8 +25,12 @@ NODISCARD int run_root_find(struct engine *e, const struct engine_run_options *o
 /* What every such run has of its own: /tmp and /run. */
 NODISCARD int run_root_system(struct layout *l, struct err *err);
 
-/* Folders of the host that it may read, and what it may not see; `hide` is the profile's. */
-NODISCARD int run_root_show(struct layout *l, struct engine *e, const struct engine_run_options *o,
+/* Folders of the host that it may read. */
+NODISCARD int run_root_grant(struct layout *l, struct engine *e, const struct engine_run_options *o,
+			     struct err *err);
+
+/* What it may not see; `hide` is the profile's. */
+NODISCARD int run_root_hide(struct layout *l, struct engine *e, const struct engine_run_options *o,
 			    const struct strlist *hide, struct err *err);
 
 /* The directory that the root is given if it lacks it: root's home. */

@@ -23,11 +23,17 @@ void run_view_began(struct run_view *v)
 	control_done(&v->names);
 }
 
+static void close_clone(struct run_open *o)
+{
+	cleanup_close(&o->fd);
+	cleanup_close(&o->shown_fd);
+}
+
 void run_view_release(struct run_view *v)
 {
 	control_done(&v->names);
-	cleanup_close(&v->clone_fd);
-	cleanup_close(&v->shown_fd);
+	close_clone(&v->clone);
+	close_clone(&v->project);
 }
 
 void run_view_done(struct run_view *v)
@@ -44,6 +50,7 @@ struct place {
 	struct run_view *view;
 	struct engine *engine;
 	const struct stage *stage;
+	const struct run_open *open; /* the stage's */
 	const struct run_sight *sight;
 };
 
@@ -63,7 +70,7 @@ static int add_clone(const struct place *at, struct err *err)
 	const struct sandbox_mount clone = {
 		.kind = SANDBOX_BIND,
 		.host = shown_at(at),
-		.host_fd = at->stage->view ? at->view->shown_fd : at->view->clone_fd,
+		.host_fd = at->stage->view ? at->open->shown_fd : at->open->fd,
 		.guest = at->stage->project,
 		.writable = true,
 		.owned = true,
@@ -338,7 +345,7 @@ static struct run_hiding hiding_of(const struct place *at)
 		.engine = at->engine,
 		.stage = at->stage,
 		.shown = shown_at(at),
-		.clone_fd = at->view->clone_fd,
+		.clone_fd = at->open->fd,
 		.like = at->sight->options->like,
 	};
 }
@@ -370,34 +377,53 @@ static int add_all_hidden(const struct place *at, struct err *err)
 	return r < 0 ? r : run_cover(at->view->layout, shown_at(at), at->stage->project, err);
 }
 
-static int build_root_layout(const struct place *at, struct err *err)
+/* The project's clone, over what was granted and below what is hidden, as in a run without a root. */
+static int add_project(const struct place *at, bool secrets, struct err *err)
 {
+	struct run_hiding h;
+	int r;
+
+	if (!at->stage->clone)
+		return 0;
+	h = hiding_of(at);
+	h.like = NULL; /* that is about the root */
+	r = add_clone(at, err);
+	return r < 0 || !secrets ? r
+				 : run_hide_paths(&h, at->view->layout, &at->view->names,
+						  &at->view->mounted_by_ms, err);
+}
+
+static int build_root_layout(const struct place *at, const struct place *project, struct err *err)
+{
+	const struct engine_run_options *o = at->sight->options;
 	const struct strlist *hide = &at->sight->profile->hide;
+	const bool secrets = strlist_has(hide, ENGINE_HIDE_SECRETS);
 	const struct run_hiding h = hiding_of(at);
+	const struct stage *s = project->stage;
 	struct layout *l = at->view->layout;
 	int r = 0;
 
-	if (strlist_has(hide, ENGINE_HIDE_SECRETS))
+	if (secrets)
 		r = run_hide_numbers(&h, &at->view->hidden, &at->view->n_hidden, err);
 	if (r < 0)
 		return r;
-	r = run_root_show(l, at->engine, at->sight->options, hide, err);
+	r = run_root_grant(l, at->engine, o, err);
 	if (r < 0)
 		return r;
-	r = run_cover(l, shown_at(at), NULL, err);
+	r = add_project(project, secrets, err);
+	if (r < 0)
+		return r;
+	r = run_root_hide(l, at->engine, o, hide, err);
+	if (r < 0)
+		return r;
+	r = run_cover(l, shown_at(s->clone ? project : at), s->project, err);
 	return r < 0 ? r : run_net_show_over(at->sight->net, l, err);
 }
 
 static int build_layout(const struct place *at, struct err *err)
 {
-	int r;
+	int r = add_home(at, err);
 
-	at->view->layout = layout_new();
-	if (!at->view->layout)
-		return err_nomem(err);
-	if (at->sight->options->root)
-		return build_root_layout(at, err);
-	r = add_home(at, err);
 	if (r < 0)
 		return r;
 	r = add_all_granted(at, true, err);
@@ -439,18 +465,43 @@ static int check_cwd(const struct place *at, struct err *err)
 		       cwd, part);
 }
 
+/* The caller's directory as it is in the root's own files; "/" if that has none, or a symlink leads there. */
+static char *find_in_root(const struct place *at)
+{
+	const char *cwd = at->sight->project->cwd;
+	AUTO_FREE char *outside = path_join(at->stage->path, cwd + 1);
+	AUTO_FREE char *real = outside ? realpath(outside, NULL) : NULL;
+	struct stat st;
+
+	if (!real || strcmp(real, outside) != 0 || stat(real, &st) < 0 || !S_ISDIR(st.st_mode))
+		return strdup("/");
+	return strdup(cwd);
+}
+
+/*
+ * The caller's directory in the project, if the run sees that; else the top of the root.  Another user than root
+ * may not be allowed to enter it.
+ */
+static int choose_root_cwd(const struct place *at, const struct place *project, struct err *err)
+{
+	const struct engine_run_options *o = at->sight->options;
+	const struct run_project *p = at->sight->project;
+	AUTO_FREE char *here = o->as                   ? strdup("/")
+			       : p->in_root            ? find_in_root(at)
+			       : project->stage->clone ? strdup(p->cwd)
+						       : strdup("/");
+
+	if (here)
+		at->view->cwd = path_clean(here, o->workdir ? o->workdir : ".");
+	return at->view->cwd ? 0 : err_nomem(err);
+}
+
 /* The caller's directory as the run sees it, even if it is in the clone. */
 static int choose_cwd(const struct place *at, const char *workdir, struct err *err)
 {
 	const struct stage *s = at->stage;
-	AUTO_FREE char *here = NULL;
+	AUTO_FREE char *here = place_in_run(s, at->engine->dir);
 
-	if (at->sight->options->root) {
-		at->view->cwd = path_clean("/", workdir ? workdir : "/");
-		return at->view->cwd ? 0 : err_nomem(err);
-	}
-
-	here = place_in_run(s, at->engine->dir);
 	if (here && !path_is_below(here, s->project)) {
 		free(here);
 		here = strdup(s->project);
@@ -485,24 +536,51 @@ static int check_clone_is_seen(int fd, const struct stage *stage, struct err *er
 		       stage->clone);
 }
 
+static int open_clone(struct run_open *o, const struct stage *stage, struct err *err)
+{
+	int r;
+
+	o->fd = open(stage->path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (o->fd < 0)
+		return err_sys(err, "opening clone '%s'", stage->clone);
+	r = check_clone_is_seen(o->fd, stage, err);
+	if (r < 0 || !stage->view)
+		return r;
+	o->shown_fd = sys_open_node(AT_FDCWD, stage->view);
+	if (o->shown_fd < 0)
+		return err_wrap(err, o->shown_fd, "opening clone '%s' for the run", stage->clone);
+	return 0;
+}
+
+/* The clone is the whole of what the run sees, but for the project that it may have beside it. */
+static int build_in_root(const struct place *at, struct err *err)
+{
+	struct place project = *at;
+	int r = 0;
+
+	project.stage = &at->sight->project->stage;
+	project.open = &at->view->project;
+	if (project.stage->clone)
+		r = open_clone(&at->view->project, project.stage, err);
+	r = r < 0 ? r : choose_root_cwd(at, &project, err);
+	return r < 0 ? r : build_root_layout(at, &project, err);
+}
+
 int run_view_build(struct run_view *v, struct engine *e, const struct run_sight *sight,
 		   const struct stage *stage, struct err *err)
 {
-	const struct place at = { .view = v, .engine = e, .stage = stage, .sight = sight };
-	int r;
+	const struct place at = {
+		.view = v, .engine = e, .stage = stage, .open = &v->clone, .sight = sight
+	};
+	int r = open_clone(&v->clone, stage, err);
 
-	v->clone_fd = open(stage->path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	if (v->clone_fd < 0)
-		return err_sys(err, "opening clone '%s'", stage->clone);
-	r = check_clone_is_seen(v->clone_fd, stage, err);
 	if (r < 0)
 		return r;
-	if (stage->view) {
-		v->shown_fd = sys_open_node(AT_FDCWD, stage->view);
-		if (v->shown_fd < 0)
-			return err_wrap(err, v->shown_fd, "opening clone '%s' for the run",
-					stage->clone);
-	}
+	v->layout = layout_new();
+	if (!v->layout)
+		return err_nomem(err);
+	if (sight->options->root)
+		return build_in_root(&at, err);
 	r = choose_cwd(&at, sight->options->workdir, err);
 	return r < 0 ? r : build_layout(&at, err);
 }

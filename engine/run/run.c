@@ -23,6 +23,7 @@
 #include "engine/run/run-guess.h"
 #include "engine/run/run-output.h"
 #include "engine/run/run-plan.h"
+#include "engine/run/run-project.h"
 #include "engine/run/run-questions.h"
 #include "engine/run/run-refusal.h"
 #include "engine/run/run-root.h"
@@ -40,6 +41,7 @@ struct running {
 	struct stage_options staging;
 	struct stage_asking asking;
 	struct stage stage;
+	struct run_project project;
 	bool begun; /* the clone was asked for */
 	bool ready; /* the clone and the record exist */
 	struct raw_terminal raw;
@@ -60,6 +62,7 @@ static void running_done(struct running *r)
 	run_plan_done(&r->plan);
 	raw_terminal_end(&r->raw);
 	cancel_wait_end(&r->cancel);
+	run_project_done(&r->project);
 	stage_done(&r->stage);
 	stage_asking_done(&r->asking);
 	control_done(&r->control);
@@ -68,6 +71,11 @@ static void running_done(struct running *r)
 }
 
 /* --- before ----------------------------------------------------------------------------- */
+
+static bool hides(const struct running *r)
+{
+	return r->plan.terms.profile.hide.n + r->options->hide.n > 0;
+}
 
 static struct stage_options staging_of(const struct running *r)
 {
@@ -93,7 +101,7 @@ static struct stage_options staging_of(const struct running *r)
 		.remove = o->remove,
 		.no_snapshot = o->no_snapshot,
 		/* In a mount of its own a root's are refused by number. */
-		.masks = !o->root && r->plan.terms.profile.hide.n + o->hide.n > 0,
+		.masks = !o->root && hides(r),
 		.disk = r->plan.terms.limits.disk,
 		.inodes = r->plan.terms.limits.inodes,
 		.ttl_ms = o->keep                         ? r->plan.terms.ttl_ms
@@ -174,6 +182,9 @@ static int prepare(struct running *r, struct err *err)
 	x = run_root_find(r->engine, r->options, &r->root_dir, err);
 	if (x < 0)
 		return x;
+	x = run_project_find(&r->project, r->engine, r->options, r->root_dir, err);
+	if (x < 0)
+		return x;
 	r->staging = staging_of(r);
 	stage_ask_ahead(r->engine, &r->staging, &r->control, &r->asking);
 	return run_plan_begin(&r->plan, r->options, err);
@@ -217,7 +228,10 @@ static int begin(struct running *r, struct sandbox_view *ret, struct err *err)
 	x = stage_ask(r->engine, &r->staging, &r->asking, &r->control, &r->stage, err);
 	if (x < 0)
 		return x;
-	x = run_plan_fill(&r->plan, r->engine, r->options, &r->stage, ret, err);
+	x = run_project_stage(&r->project, r->engine, &r->staging, &r->stage, hides(r), err);
+	if (x < 0)
+		return x;
+	x = run_plan_fill(&r->plan, r->engine, r->options, &r->stage, &r->project, ret, err);
 	if (x < 0)
 		return x;
 	x = describe(r, err);
@@ -464,10 +478,12 @@ static void settle(struct running *r)
 	struct err err = { 0 };
 
 	run_view_release(&r->plan.view);
+	run_project_end(&r->project, r->engine);
 	if (stage_ask_end(r->engine, &r->control, &end, &err) < 0) {
 		log_warn("cannot list the run's changes: %s, continuing", err.msg);
 		return;
 	}
+	run_project_leave_out(&r->project, &end);
 	run->compared = end.compared;
 	run->added = end.added;
 	run->modified = end.modified;
@@ -514,6 +530,7 @@ int engine_run(struct engine *e, const struct engine_run_options *options, struc
 		.engine = e,
 		.options = options,
 		.control = CONTROL_INIT,
+		.project = RUN_PROJECT_INIT,
 		.plan = RUN_PLAN_INIT,
 		.record = RUN_RECORD_INIT,
 		.raw = { .fd = -1 },

@@ -228,12 +228,14 @@ extern const struct fields wire_overlaps; /* struct engine_overlaps */
 
 /* --- wire-stage.c ----------------------------------------------------------------------- */
 
-#define STAGE_NAME     "run-" /* the name of a clone that is made for a run begins so, ... */
-#define STAGE_RUN_SIZE 13     /* ... and ends with the run's id: 12 hex digits and a NUL */
+#define STAGE_NAME     "run-"     /* the name of a clone that is made for a run begins so, ... */
+#define STAGE_RUN_SIZE 13         /* ... and goes on with the run's id: 12 hex digits and a NUL */
+#define STAGE_BESIDE   "-project" /* ... and ends so, if the run has another one */
 
 /* A clone is to be made ready for a run (engine/act/stage-i.h). */
 struct stage_options {
 	const char *run;   /* its id */
+	bool beside;       /* of the project, which the run has beside the clone that is its root */
 	const char *clone; /* NULL: make one, */
 	const char *from;  /* of this snapshot; NULL: of the project now */
 	const char *root;  /* of this directory, captured now for this clone alone; NULL: none */

@@ -19,6 +19,7 @@ void stage_end_done(struct stage_end *s)
 
 static const struct field wire_stage_options_fields[] = {
 	FIELD(FIELD_TEXT, struct stage_options, run),
+	FIELD(FIELD_BOOL, struct stage_options, beside),
 	FIELD(FIELD_NAME_OR_NULL, struct stage_options, clone),
 	FIELD(FIELD_NAME_OR_NULL, struct stage_options, from),
 	FIELD(FIELD_NAME_OR_NULL, struct stage_options, root),
