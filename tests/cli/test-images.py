@@ -16,6 +16,7 @@ import tarfile
 import time
 from pathlib import Path
 
+from roottest import plant
 from snaptest import SNAP, Skip, World, main, needs_fuse, test
 
 OLD = 1_600_000_000
@@ -661,6 +662,84 @@ def skopeo_and_umoci_read_and_write_the_same(w: World):
     image(w, f"{ours}:two", "-n", "two")
     want, got = contents(w, "full"), contents(w, "two")
     assert got == {**{k: v for k, v in want.items() if k != "naïve"}, "etc/added": b"by umoci"}, got.keys() ^ want.keys()
+
+
+# What a run does to an image, and a plain chroot to a copy of it; owners by number, as both systems have no names for them.
+CHANGES = r"""
+set -e
+cd /srv
+chown 1000:60000 own; chown -h 7:8 link
+ln own/first own/again; ln set-id second
+echo more >> own/first; mv shared moved; rm gone; rm -r old
+mkdir -m 2750 new; chown 33:33 new; echo x > new/file; chmod 4711 new/file
+ln -s /srv/new new/link; mkfifo new/fifo
+"""
+
+
+def layout_of_local_files(w):
+    """A system that umoci puts into a layout and skopeo copies, with all that an image says of a file."""
+    ours, theirs, bundle = w.top / "by-umoci", w.top / "by-skopeo", w.top / "bundle"
+    for words in (["init", "--layout", ours], ["new", "--image", f"{ours}:empty"],
+                  ["unpack", "--image", f"{ours}:empty", bundle]):
+        subprocess.run(["umoci", *words], check=True, capture_output=True)
+    root = plant(bundle / "rootfs")
+    for name in ("own", "old"):
+        (root / "srv" / name).mkdir(parents=True)
+    for name in ("own/first", "old/a", "shared", "gone", "set-id"):
+        (root / "srv" / name).write_text(name)
+    (root / "srv/link").symlink_to("own")
+    os.link(root / "srv/shared", root / "srv/old/b")
+    os.chown(root / "srv/shared", 12, 345)
+    os.setxattr(root / "srv/own/first", b"user.note", b"kept\x00\xff")
+    os.setxattr(root / "srv/own", b"user.folder", b"too")
+    os.chmod(root / "srv/set-id", 0o4755)
+    subprocess.run(["umoci", "repack", "--image", f"{ours}:one", bundle], check=True, capture_output=True)
+    subprocess.run(["skopeo", "--insecure-policy", "copy", "-q", f"oci:{ours}:one", f"oci:{theirs}:one"], check=True)
+    return theirs, root
+
+
+def on_disk(root):
+    """All that an image says of each file: kind and mode, owners, size and bytes, attributes, links; not directories' sizes."""
+    first, seen = {}, {}
+    for path in [root, *sorted(root.rglob("*"))]:
+        st, name = path.lstat(), str(path.relative_to(root))
+        kind = stat.S_IFMT(st.st_mode)
+        data = path.read_bytes() if kind == stat.S_IFREG else os.readlink(path) if kind == stat.S_IFLNK else None
+        attrs = {a: os.getxattr(path, a, follow_symlinks=False) for a in os.listxattr(path, follow_symlinks=False)}
+        seen[name] = (oct(st.st_mode), st.st_uid, st.st_gid, st.st_rdev, data, attrs,
+                      kind == stat.S_IFDIR or st.st_nlink, first.setdefault(st.st_ino, name))
+    return seen
+
+
+@test
+def what_runs_on_an_image_of_theirs_goes_back_to_them(w: World):
+    """umoci and skopeo make a layout; run --root changes a clone of it; both read the export, and it is as a chroot makes it."""
+    missing = [t for t in ("skopeo", "umoci", "chroot") if not shutil.which(t)]
+    if missing:
+        raise Skip(f"{' and '.join(missing)} not installed")
+    if os.geteuid() != 0:
+        raise Skip("only root can unpack owners")
+    needs_fuse()
+    theirs, root = layout_of_local_files(w)
+    image(w, f"{theirs}:one", "-n", "img")
+    w.ok("clone", "--from", "img", "-n", "box")
+    w.ok("run", "--root", "--allow-missing", "pids", "box", "--", "sh", "-c", CHANGES, timeout=300)
+    before = on_disk(root)
+    subprocess.run([shutil.which("chroot"), root, "/bin/sh", "-c", CHANGES], check=True, env={"PATH": "/bin"})
+    want = on_disk(root)
+    changed = {name for name in want.keys() | before.keys() if want.get(name) != before.get(name)}
+    assert {"srv/own", "srv/own/again", "srv/second", "srv/moved", "srv/gone", "srv/old/b", "srv/new/fifo"} <= changed, changed
+    for how in ((), ("--base", "img")):
+        out = w.top / f"out{len(how)}"
+        w.ok("export", "box", "--oci", str(out), "--tag", "two", *how)
+        copied = w.top / f"copied{len(how)}"
+        subprocess.run(["skopeo", "--insecure-policy", "copy", "-q", f"oci:{out}:two", f"oci:{copied}:two"], check=True)
+        for layout in (out, copied):
+            bundle = w.top / f"{layout.name}-bundle"
+            subprocess.run(["umoci", "unpack", "--image", f"{layout}:two", bundle], check=True, capture_output=True)
+            got = on_disk(bundle / "rootfs")
+            wrong = {name: (got.get(name), want.get(name)) for name in got.keys() | want.keys() if got.get(name) != want.get(name)}
+            assert not wrong, (layout.name, wrong)
 
 
 @test
