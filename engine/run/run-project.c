@@ -176,12 +176,11 @@ int run_project_stage(struct run_project *p, struct engine *e, const struct stag
 	return stage_ask(e, &staging, &asking, &p->control, &p->stage, err);
 }
 
-void run_project_end(struct run_project *p, struct engine *e)
+void run_project_end(struct run_project *p, struct engine *e, struct stage_end *ret)
 {
-	CLEANUP(stage_end_done) struct stage_end end = { 0 };
 	struct err err = { 0 };
 
-	if (p->stage.clone && stage_ask_end(e, &p->control, &end, &err) < 0)
+	if (p->stage.clone && stage_ask_end(e, &p->control, ret, &err) < 0)
 		log_warn("removing the clone of the project: %s, continuing", err.msg);
 	control_done(&p->control);
 }

@@ -34,8 +34,8 @@ NODISCARD int run_project_stage(struct run_project *p, struct engine *e,
 				const struct stage_options *root, const struct stage *of,
 				bool masks, struct err *err);
 
-/* The run is over: its clone goes. */
-void run_project_end(struct run_project *p, struct engine *e);
+/* The run is over: its clone goes.  *ret says whether it was full. */
+void run_project_end(struct run_project *p, struct engine *e, struct stage_end *ret);
 
 /* Directories that were made for its place are no changes of the command's. */
 void run_project_leave_out(const struct run_project *p, struct stage_end *end);

@@ -473,12 +473,12 @@ static void save_artifacts(struct running *r)
 /* Ask cowfsd what changed.  If it cannot say, the run counts all the same. */
 static void settle(struct running *r)
 {
-	CLEANUP(stage_end_done) struct stage_end end = { 0 };
+	CLEANUP(stage_end_done) struct stage_end end = { 0 }, project = { 0 };
 	struct engine_run *run = &r->run;
 	struct err err = { 0 };
 
 	run_view_release(&r->plan.view);
-	run_project_end(&r->project, r->engine);
+	run_project_end(&r->project, r->engine, &project);
 	if (stage_ask_end(r->engine, &r->control, &end, &err) < 0) {
 		log_warn("cannot list the run's changes: %s, continuing", err.msg);
 		return;
@@ -491,9 +491,9 @@ static void settle(struct running *r)
 	run->changed = end.changed;
 	run->removed = end.removed;
 	end.changed = (struct engine_paths){ 0 };
-	if (end.no_inodes && *run->limit == '\0')
+	if ((end.no_inodes || project.no_inodes) && *run->limit == '\0')
 		snprintf(run->limit, sizeof(run->limit), "inodes");
-	if (end.full && *run->limit == '\0')
+	if ((end.full || project.full) && *run->limit == '\0')
 		snprintf(run->limit, sizeof(run->limit), "disk");
 }
 

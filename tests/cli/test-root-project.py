@@ -145,6 +145,17 @@ def no_wall_is_lower_for_it(w):
 
 
 @live_test
+def what_it_may_grow_by_is_limited_too(w):
+    top = plant(w.top / "root")
+    w.take()
+    for where in (".", "/srv"):
+        got = root_sh(w, f"mkdir -p /srv; head -c 64M /dev/zero > {where}/big", "--disk", "4M", str(top), status=None)
+        assert got["exit_code"] != 0 and got["limit"] == "disk", (where, got)
+    got = root_sh(w, "for i in 1 2 3 4 5 6 7 8 9; do mkdir d$i || exit 1; done", "--inodes", "4", str(top), status=None)
+    assert got["exit_code"] == 1 and got["limit"] == "inodes", got
+
+
+@live_test
 def owners_in_it_are_those_of_the_run(w):
     top = plant(w.top / "root")
     w.take()
