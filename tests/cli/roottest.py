@@ -101,3 +101,20 @@ def listing(top):
         seen[str(path.relative_to(top))] = (st.st_mode, st.st_uid, st.st_gid, st.st_size, st.st_mtime_ns,
                                             st.st_ino, os.readlink(path) if path.is_symlink() else None)
     return seen
+
+
+# Directories that a machine changes by itself, and where tests, stores and others work meanwhile.
+RESTLESS = ("/dev", "/proc", "/sys", "/run", "/tmp", "/var/tmp", "/var/log", "/var/run", "/work", "/mnt", "/media")
+
+
+def machine(*more):
+    """The host's root as find lists it: names, kinds, modes, owners, sizes and times of change, without RESTLESS and `more`."""
+    pruned = [word for path in (*RESTLESS, *more) for word in ("-o", "-path", path)][1:]
+    said = subprocess.run(["find", "/", "-xdev", "(", *pruned, ")", "-prune", "-o",
+                           "(", "-type", "d", "-printf", r"%p\0%y %m %U:%G %T@\0", "-o", "-printf", r"%p\0%y %m %U:%G %s %T@ %l\0", ")"],
+                          check=False, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL).stdout.split(b"\0")
+    return dict(zip(said[0::2], said[1::2]))
+
+
+def differ(before, now):
+    return sorted(name for name in now.keys() | before.keys() if now.get(name) != before.get(name))
