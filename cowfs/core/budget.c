@@ -271,7 +271,7 @@ int layers_room(struct layer *l, size_t bytes, struct need *need)
 	if (ls->tight || ls->dirty + (int64_t)bytes > ls->room_until ||
 	    (bytes > 0 && layers_clock() - ls->room_at > ROOM_MS))
 		layers_look_at_disk(ls);
-	if (!ls->tight && !is_full(l))
+	if (!ls->tight && !is_full(l) && !sweep_is_much(l))
 		return 0;
 	/* Nothing has come or gone since the committer did what it could. */
 	if (ls->tight && ls->hopeless_at == ls->persists)
@@ -280,12 +280,14 @@ int layers_room(struct layer *l, size_t bytes, struct need *need)
 	return -EAGAIN;
 }
 
-/* The committer makes room; if two rounds of it persisted nothing it cannot. */
+/* The committer makes room, and removes garbage first; if two rounds of it persisted nothing it cannot. */
 int layers_wait_room(struct layers *ls, struct layer *l)
 {
 	uint64_t until, seen;
-	int r = 0;
+	int r = sweep_await_room(l);
 
+	if (r < 0)
+		return r;
 	ls->room_waits++;
 	LOCKED(&ls->lock);
 	seen = ls->persists;

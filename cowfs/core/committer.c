@@ -32,8 +32,15 @@ static int64_t quiet_left(const struct layers *ls, const struct layer *l, int64_
 	return left > 0 || l->marks >= MANY ? left : quiet;
 }
 
+/* One that has left so much garbage waits for the next gc, unless its memory is needed. */
+static int64_t garbage_left(const struct layers *ls, const struct layer *l, int64_t now)
+{
+	return sweep_is_much(l) ? ls->no_sweep_until - now : 0;
+}
+
 static bool is_due(struct layers *ls, struct layer *l, int64_t now, int64_t *ret_wait)
 {
+	const int64_t garbage = garbage_left(ls, l, now);
 	const int64_t since = atomic_load(&l->dirty_since);
 	int64_t left, quiet, hurry = l->hurry_at;
 
@@ -49,6 +56,8 @@ static bool is_due(struct layers *ls, struct layer *l, int64_t now, int64_t *ret
 		if (hurry - now < left)
 			left = hurry - now;
 	}
+	if (left < garbage)
+		left = garbage;
 	if (left <= 0 || ls->wanted > 0 || layers_pressed(ls))
 		return true;
 	if (*ret_wait < 0 || left < *ret_wait)
@@ -193,7 +202,7 @@ static void commit_due(struct layers *ls)
 
 	/* One that is always due must not keep the others from their turn. */
 	for (struct layer *l = ls->list; l; l = l->next)
-		if ((!next || l->round < next->round) && !sweep_is_owed(l) &&
+		if ((!next || l->round < next->round) && !sweep_is_owed(l) && !sweep_is_much(l) &&
 		    is_due(ls, l, now, &wait))
 			next = l;
 	if (!next)

@@ -105,6 +105,8 @@ struct layer {
 	int64_t loose_meta;            /* of that, of what has no name */
 	int64_t held;                  /* data and meta as of the last persist */
 	_Atomic uint64_t appended;     /* to the store, since the last gc of ours (sweep.c) */
+	_Atomic uint64_t sweeping;     /* before that, and the gc under way may free it */
+	_Atomic bool stuck;            /* none could be done: writes do not wait for another */
 	_Atomic uint64_t append_bound; /* of that, before a gc must come; 0: none */
 	_Atomic int64_t dirty;       /* memory of it that is not persisted; read without the lock */
 	int64_t inodes;              /* made and not gone, since it was opened */
@@ -228,7 +230,10 @@ int64_t charge_of_name(size_t len);
 void sweep_charge(struct layer *l, uint64_t bytes); /* it appended so much */
 void sweep_count_freed(struct layer *l);            /* what it persisted holds less now */
 void sweep_bound(struct layer *l);                  /* its limits are others now */
-void sweep_await(struct layer *l);                  /* if it owes a gc; without the lock */
+
+/* Without the lock: wait if it owes a gc.  -ENOSPC if it owes several and none can be done. */
+NODISCARD int sweep_await(struct layer *l);
+NODISCARD int sweep_await_room(struct layer *l); /* the same, only for several */
 
 /* --- op.c ------------------------------------------------------------------------------- */
 

@@ -51,6 +51,7 @@ struct layers {
 	_Atomic int64_t harden_at; /* ms, when what is committed must be on the disk; 0: it is */
 
 	_Atomic uint64_t appended;      /* by all layers, since the last gc of ours (sweep.c) */
+	_Atomic uint64_t sweeping;      /* of that, what the one under way may free */
 	_Atomic int64_t appended_at;    /* ms, the last time */
 	_Atomic int64_t no_sweep_until; /* ms: it could not be done */
 	_Atomic uint64_t sweeps;        /* ended */
@@ -65,6 +66,8 @@ struct layers {
 	unsigned wanted;      /* threads that wait for room */
 	unsigned apart;       /* layers that are persisted by threads of their own */
 	bool sweep_wanted;    /* somebody waits for a gc */
+	unsigned failures;    /* of gcs, one after the other: the store must be repaired */
+	uint64_t gcs;         /* gc_count() when garbage was last found gone */
 	bool unshrunk;        /* one has freed what the files have not given back */
 	bool unreturned;      /* one has ended since memory was last given back */
 	bool stop;
@@ -94,6 +97,9 @@ void *committer_run(void *layers); /* a thread's own, until layers->stop */
 
 /* It has appended so much that a gc must come before it is persisted. */
 bool sweep_is_owed(const struct layer *l);
+
+/* It has appended so much that it may write nothing before a gc. */
+bool sweep_is_much(const struct layer *l);
 
 /* What else the thread has to do between two steps of a gc.  lock held */
 typedef void sweep_between_fn(struct layers *ls);

@@ -170,12 +170,17 @@ int layer_sync(struct layer *l, uint64_t node, struct err *err)
 	struct persist p = { .l = l, .durability = BATCH_SAFE };
 	uint64_t number;
 	bool owed;
-	int r = 0;
+	int r;
 
 	if (l->passing)
 		return 0;
-	sweep_await(l);
+	r = sweep_await(l);
 	pthread_mutex_lock(&l->lock);
+	if (r < 0 && l->marked) {
+		pthread_mutex_unlock(&l->lock);
+		return r; /* the log has a sentence (sweep.c) */
+	}
+	r = 0;
 	l->synced[l->next_synced++ % LAYER_SYNCED] = node;
 	number = l->freezes + 1;
 	while (is_on_its_way(l, number))

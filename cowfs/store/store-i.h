@@ -89,6 +89,7 @@ struct store {
 	struct map pins;        /* struct pin by object_ref, owned: roots of every gc */
 	struct marks *marks;    /* of the gc under way, or NULL */
 	uint64_t gcs_ended;     /* a row found before one ended may be gone after it */
+	uint64_t gcs_done;      /* of them, those that freed all there was */
 	unsigned checks;        /* under way: they and a gc exclude each other */
 	bool aside;             /* the gc under way ends when somebody wants to do something else */
 	unsigned upkeep_wanted; /* threads that wait for that */

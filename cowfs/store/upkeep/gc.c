@@ -34,6 +34,7 @@ struct gc {
 	bool trial;            /* nothing goes, and no batch is refused a row */
 	gc_without_fn without; /* of a trial: refs that count as gone; NULL: none */
 	void *without_ctx;
+	bool counted;       /* in store->gcs_done */
 	int failed;         /* what a step returned: a mark may be missing, so none follows */
 	enum table table;   /* being swept */
 	int64_t at[TABLES]; /* rows up to here are swept */
@@ -467,6 +468,21 @@ static int shrink_some(struct gc *g, unsigned budget, struct err *err)
 	return r;
 }
 
+static void note_done(struct gc *g)
+{
+	if (g->trial || g->counted)
+		return;
+	g->counted = true;
+	LOCKED(&g->store->lock);
+	g->store->gcs_done++;
+}
+
+uint64_t gc_count(struct store *s)
+{
+	LOCKED(&s->lock);
+	return s->gcs_done;
+}
+
 int gc_step(struct gc *g, unsigned budget, struct gc_progress *ret, struct err *err)
 {
 	struct store *s = g->store;
@@ -492,6 +508,8 @@ int gc_step(struct gc *g, unsigned budget, struct gc_progress *ret, struct err *
 	case GC_DONE:
 		break;
 	}
+	if (r >= 0 && g->phase == GC_DONE)
+		note_done(g);
 	g->failed = r;
 	g->progress.phase = g->phase;
 	*ret = g->progress;

@@ -51,5 +51,8 @@ DEFINE_CLEANUP(struct gc *, gc_end)
 /* Look at up to `budget` objects.  1: there is more to do.  0: done.  After a failure only gc_end(). */
 NODISCARD int gc_step(struct gc *g, unsigned budget, struct gc_progress *ret, struct err *err);
 
+/* How many have ended with nothing left to do since the store was opened. */
+uint64_t gc_count(struct store *s);
+
 /* All of it. */
 NODISCARD int gc_run(struct store *s, struct gc_progress *ret, struct err *err);

@@ -9,6 +9,7 @@
 #include "cowfs/store/catalog.h"
 #include "cowfs/store/upkeep/check.h"
 #include "cowfs/store/upkeep/gc.h"
+#include "tests/lib/damage.h"
 #include "tests/lib/live.h"
 
 #define MIB ((uint64_t)1 << 20)
@@ -32,14 +33,20 @@ static uint64_t stored(struct live *v)
 }
 
 /* A MiB that is another each time. */
-static void rewrite(struct live *v, const char *path, struct test_rng *rng)
+static int try_rewrite(struct live *v, const char *path, struct test_rng *rng)
 {
 	static uint8_t block[MIB];
 	struct err err = { 0 };
+	int r;
 
 	fill_noise(block, sizeof(block), rng);
-	CHECK_EQ(live_try_write(v, path, 0, block, sizeof(block)), 0);
-	CHECK_OK(layer_sync(v->l, LAYER_ROOT, &err), &err);
+	r = live_try_write(v, path, 0, block, sizeof(block));
+	return r < 0 ? r : layer_sync(v->l, LAYER_ROOT, &err);
+}
+
+static void rewrite(struct live *v, const char *path, struct test_rng *rng)
+{
+	CHECK_EQ(try_rewrite(v, path, rng), 0);
 }
 
 static void check_store_is_sound(struct live *v)
@@ -278,12 +285,105 @@ TEST(an_fsync_does_not_wait_for_ever)
 	WAIT_FOR(p.begun);
 	/* Once it is due, the committer waits for its turn. */
 	live_put(&other, "g", "");
-	for (int i = 0; i < 20; i++)
+	for (int i = 0; i < 12; i++)
 		rewrite(&v, "f", &rng);
 	p.end = true;
 	pthread_join(thread, NULL);
 	layer_discard(other.l);
 	check_store_is_sound(&v);
+}
+
+/* As often as it can, while no gc can be done: what it leaves has an end. */
+static void rewrite_until_refused(struct live *v, struct test_rng *rng)
+{
+	int r = 0;
+
+	for (int i = 0; i < 60 && r == 0; i++)
+		r = try_rewrite(v, "f", rng);
+	CHECK_EQ(r, -ENOSPC);
+	CHECK(stored(v) >= 16 * MIB); /* four times what causes a gc */
+	CHECK(stored(v) <= 20 * MIB);
+	/* Nor by what the committer persists, or by names alone. */
+	for (int i = 0; i < 60; i++)
+		CHECK_EQ(try_rewrite(v, "f", rng), -ENOSPC);
+	CHECK_EQ(live_try_make(v, "other", S_IFREG | 0644), -ENOSPC);
+	CHECK(stored(v) <= 20 * MIB);
+}
+
+TEST(what_no_gc_can_remove_now_has_an_end)
+{
+	CLEANUP(live_close) struct live v = { .options.garbage_min = 4 * MIB,
+					      .options.persist_ms = 5,
+					      .options.sweep_ms = 20 };
+	struct test_rng rng = { .s = 10 };
+	struct err err = { 0 };
+	struct gc *g = NULL;
+
+	live_open(&v, "busy");
+	layer_set_ceiling(v.l, 2 * MIB);
+	live_put(&v, "f", "");
+	/* As a long `check`: the gc of the committer has to wait. */
+	CHECK_OK(gc_begin(v.store, &g, &err), &err);
+	rewrite_until_refused(&v, &rng);
+	gc_end(g);
+	/* The first attempts ask for a gc, and need not wait for it. */
+	WAIT_FOR(try_rewrite(&v, "f", &rng) == 0);
+	for (int i = 0; i < 20; i++)
+		rewrite(&v, "f", &rng);
+	CHECK(stored(&v) <= 10 * MIB);
+	check_store_is_sound(&v);
+}
+
+/* A tree that cannot be read hides what it reaches, so nothing is removed. */
+TEST(garbage_that_a_damaged_store_keeps_has_an_end)
+{
+	CLEANUP(live_close) struct live v = { .options.garbage_min = 4 * MIB,
+					      .options.persist_ms = 5,
+					      .options.sweep_ms = 20 };
+	CLEANUP(batch_end_p) struct batch *b = NULL;
+	struct test_rng rng = { .s = 11 };
+	struct object_id root;
+
+	live_open(&v, "damaged");
+	live_put(&v, "kept", "");
+	root = live_persist(&v);
+	b = stock_begin(v.store);
+	stock_name(b, REF_SNAPSHOT, "kept", &root, REF_REPLACE);
+	stock_commit(b);
+	live_put(&v, "f", "");
+	layer_set_ceiling(v.l, 2 * MIB);
+	damage_object(store_path(v.store), OBJECT_TREE, &root);
+	rewrite_until_refused(&v, &rng);
+}
+
+static uint64_t stored_after_sync(struct live *v)
+{
+	struct err err = { 0 };
+
+	CHECK_OK(layer_sync(v->l, LAYER_ROOT, &err), &err);
+	return stored(v);
+}
+
+TEST(what_a_failed_gc_leaves_is_removed_by_the_next)
+{
+	CLEANUP(live_close) struct live v = { .options.garbage_min = 4 * MIB,
+					      .options.persist_ms = 1000000,
+					      .options.sweep_ms = 20 };
+	struct test_rng rng = { .s = 12 };
+	struct layers_stats stats;
+	struct err err = { 0 };
+	struct gc *g = NULL;
+
+	live_open(&v, "later");
+	layer_set_ceiling(v.l, 2 * MIB);
+	live_put(&v, "f", "");
+	CHECK_OK(gc_begin(v.store, &g, &err), &err);
+	for (int i = 0; i < 6; i++)
+		rewrite(&v, "f", &rng);
+	WAIT_FOR((layers_stats(v.layers, &stats), stats.sweeps > 0));
+	gc_end(g);
+	/* Nothing more is written. */
+	WAIT_FOR(stored_after_sync(&v) <= 2 * MIB);
 }
 
 struct keeper {
