@@ -51,7 +51,7 @@ MAY_USE = {
     "engine/wire": ("base", "cowfs/store", *SNAPSHOT, "engine/api", "engine/find"),
     # The command line: one thread, may fork.
     "engine/ask": ("base", "cowfs/store", *BOTH),
-    "engine/run": ("base", "cowfs/store", "runner", "runner/net", *BOTH, "engine/ask"),
+    "engine/run": ("base", "cowfs/store", "runner", "runner/net", "snapshot/text", *BOTH, "engine/ask"),
     "engine/verb": ("base", "cowfs/store", "image", "runner", "remote", *SNAPSHOT, *BOTH, "engine/ask", "engine/run"),
     "engine/experiment": ("base", "cowfs/store", *SNAPSHOT, *BOTH, "engine/ask", "engine/run",
                           "engine/verb", "engine/worker"),

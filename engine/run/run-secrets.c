@@ -22,7 +22,7 @@
 #include "engine/run/run-key.h"
 #include "engine/run/run-numbers.h"
 #include "engine/run/run-trees.h"
-#include "engine/run/secret-name.h"
+#include "snapshot/text/secret-name.h"
 
 #define DEPTH_MAX 32768             /* directories in each other */
 #define CLEAN_MAX ((size_t)4 << 20) /* directories that are remembered */

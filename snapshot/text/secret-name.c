@@ -1,4 +1,4 @@
-#include "engine/run/secret-name.h"
+#include "snapshot/text/secret-name.h"
 
 #include <string.h>
 
