@@ -11,6 +11,7 @@
 #include "base/vec.h"
 #include "cowfs/store/root.h"
 #include "cowfs/store/xattrs.h"
+#include "snapshot/text/secret-name.h"
 
 #define LINKS_MAX   40 /* as many as the kernel follows */
 #define CONTENT_MAX ((uint64_t)1 << 20)
@@ -359,6 +360,31 @@ static bool is_sparse(const struct plan_step *s)
 	return content_is_sparse(&c);
 }
 
+/* 1 if a private key is in it, or could be. */
+static int has_key(struct judging *j, const struct tree_entry *e)
+{
+	CLEANUP(buf_done) struct buf text = BUF_INIT;
+	int r;
+
+	if (j->scanned + e->size > SCAN_MAX)
+		return 1;
+	j->scanned += e->size;
+	r = read_content(j, e, &text);
+	return r <= 0 ? r < 0 ? r : 1 : memmem(text.data, text.len, "PRIVATE KEY", 11) != NULL;
+}
+
+/* 1 if a run that hides secrets hid it elsewhere, maybe, and does not look for it here. */
+static int is_unsearched(struct judging *j, const struct judgement *it)
+{
+	const struct plan_step *s = it->step;
+
+	if (it->status != 'A' || !S_ISREG(s->after.mode))
+		return 0;
+	if (secret_name_is_unsearched(s->path, false))
+		return 1;
+	return secret_name_is_unsearched(s->path, true) ? has_key(j, &s->after) : 0;
+}
+
 /* Scripts of a virtualenv, settings, caches: does a text name the place where the clone was? */
 static int look_for_mount(struct judging *j, struct judgement *it)
 {
@@ -404,6 +430,10 @@ static int look_closer(struct judging *j, struct judgement *it, const char *targ
 	if (r == 0 && o->left_out && !S_ISDIR(it->status == 'D' ? s->before.mode : s->after.mode) &&
 	    o->left_out(s->path, o->left_out_ctx))
 		name = GUARD_LEFT_OUT;
+	if (r >= 0 && !name && (!it->rule || it->rule->level == GUARD_WARN)) {
+		r = is_unsearched(j, it);
+		name = r > 0 ? GUARD_UNSEARCHED : NULL;
+	}
 	if (name)
 		it->rule = guard_rule_named(name);
 	return r < 0 ? r : 0;

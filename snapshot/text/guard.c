@@ -73,6 +73,8 @@ static const struct guard_rule rules[] = {
 	{ "fifo", NULL, "whoever opens it waits for the other end", GUARD_HOLD },
 	{ "hidden-program", NULL, "an executable where few people look", GUARD_HOLD },
 	{ GUARD_GROUP, NULL, "you are not in its group, so it gets another one", GUARD_WARN },
+	{ GUARD_UNSEARCHED, NULL, "runs that hide secrets do not look for new ones among packages and builds, so they can read it",
+	  GUARD_WARN },
 	{ GUARD_MOUNT, NULL, "it names the directory of the clone, and works only while that is there", GUARD_WARN },
 };
 /* clang-format on */

@@ -39,13 +39,14 @@ bool guard_level_parse(const char *name, enum guard_level *ret);
 #define GUARD_LEFT_OUT "left-out"
 
 /* Rules that need more than a path and a mode, so the caller must look (snapshot/apply/judge.h). */
-#define GUARD_LINK    "link"
-#define GUARD_BARE    "bare-repository"
-#define GUARD_SPARSE  "sparse"     /* content_is_sparse() */
-#define GUARD_GROUP   "group"      /* plan_fit_groups() */
-#define GUARD_MOUNT   "clone-path" /* judge_options.mount */
-#define GUARD_SCRIPTS "scripts"    /* of package.json: only those that changed are worth a word */
-#define GUARD_RECIPES "recipes"    /* of a makefile, likewise */
+#define GUARD_LINK       "link"
+#define GUARD_BARE       "bare-repository"
+#define GUARD_SPARSE     "sparse"     /* content_is_sparse() */
+#define GUARD_GROUP      "group"      /* plan_fit_groups() */
+#define GUARD_MOUNT      "clone-path" /* judge_options.mount */
+#define GUARD_SCRIPTS    "scripts" /* of package.json: only those that changed are worth a word */
+#define GUARD_UNSEARCHED "unsearched" /* a secret in a directory of packages (secret-name.h) */
+#define GUARD_RECIPES    "recipes"    /* of a makefile, likewise */
 
 /* Those that are always there. */
 const struct guard_rule *guard_rules(size_t *ret_n);

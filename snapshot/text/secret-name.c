@@ -1,5 +1,6 @@
 #include "snapshot/text/secret-name.h"
 
+#include <limits.h>
 #include <string.h>
 
 #include "base/attr.h"
@@ -94,4 +95,26 @@ bool secret_name_may_have_key(const char *name)
 bool secret_name_is_skipped(const char *name)
 {
 	return is_one_of(name, skipped, ARRAY_LEN(skipped));
+}
+
+bool secret_name_is_unsearched(const char *path, bool with_key)
+{
+	bool below = false;
+
+	for (const char *at = path;; at += strspn(at, "/")) {
+		const size_t len = strcspn(at, "/");
+		char name[NAME_MAX + 1];
+
+		if (len >= sizeof(name))
+			return below; /* no name of a file: let a person look */
+		memcpy(name, at, len);
+		name[len] = '\0';
+		at += len;
+		/* What lies in a directory of such a name is hidden with it. */
+		if (secret_name_is(name))
+			return below;
+		if (*at == '\0')
+			return below && with_key && secret_name_may_have_key(name);
+		below = below || secret_name_is_skipped(name);
+	}
 }

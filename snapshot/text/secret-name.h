@@ -10,3 +10,9 @@ bool secret_name_may_have_key(const char *name); /* it is one if a private key i
 
 /* A directory of packages or of a build, which is not looked through for names. */
 bool secret_name_is_skipped(const char *name);
+
+/*
+ * Does a path have a secret's name below such a directory, where no search finds it?  `with_key`: a
+ * file that may have a key counts, too.
+ */
+bool secret_name_is_unsearched(const char *path, bool with_key);

@@ -33,6 +33,7 @@ tests/conftest.py setup.py sub/CMakeLists.txt cmake/a.cmake meson.build configur
 gradle.properties build.sbt mix.exs Package.swift Vagrantfile flake.nix rules.bzl Directory.Build.targets
 eslint.config.mjs .eslintrc.js vite.config.ts jest.config.cjs composer.json
 """.split()
+MISSING = ("--allow-missing", "memory", "--allow-missing", "cpu")
 PASS = ["claude.c", "docs/agents.md", "src/git/config", "mise/main.rs", "HEAD", "objects/one", "src/pth"]
 
 
@@ -360,6 +361,29 @@ def texts_that_name_the_clone_are_told_of(w):
     make(there / "venv/pyvenv.cfg", f"changed {there}/venv\n")
     text = w.ok("promote", "try").out.decode()
     assert "it names the directory of the clone" in text, text
+
+
+@live_test
+def a_secret_that_no_later_run_would_look_for_is_a_warning(w):
+    key = "-----BEGIN PRIVATE KEY-----\n"
+    make(w.project / "conf/.env", "TOKEN=secret\n")
+    make(w.project / "conf/old.key")
+    make(w.project / "node_modules/tool/.env")
+    there = clone(w)
+    # The mask is on the file, and a run may move the directory above it.
+    w.ok("run", "try", "--profile", "strict", *MISSING, "--",
+         "sh", "-c", "! cat conf/.env && mkdir vendor && mv conf vendor/conf")
+    make(there / "vendor/tls/server.pem", key)
+    make(there / "vendor/tls/ca.pem", "-----BEGIN CERTIFICATE-----\n")
+    make(there / "vendor/tls/README", key)
+    make(there / "vendor/.env.example")
+    make(there / "tls/.env")
+    make(there / "node_modules/tool/.env", "changed\n")
+    found = ["vendor/conf/.env", "vendor/conf/old.key", "vendor/tls/server.pem"]
+    got = promote(w, "try", "--dry-run")
+    assert warnings(got) == {path: ("unsearched", None) for path in found}, got
+    text = w.ok("promote", "try").out.decode()
+    assert "warning: vendor/conf/.env: runs that hide secrets do not look for new ones" in text, text
 
 
 def as_nobody(w, *paths):

@@ -380,7 +380,7 @@ def each_rule_of_the_guard_holds_its_own(w):
     rules = w.ok("promote", "--rules", "--json").json("snap.promote/1", "rules")["rules"]
     assert {r["name"] for r in rules} == set(wanted.values()) | {
         "device", "capabilities", "left-out", "sparse", "scripts", "recipes", "build", "group",
-        "clone-path"}, rules
+        "clone-path", "unsearched"}, rules
     listed = w.ok("promote", "--rules").out.decode()
     assert all(f"{name}: " in listed for name in HELD), listed
     # Each by its name, or all that is in a directory.
