@@ -170,25 +170,43 @@ static int find_root(struct rolling *g, const struct leaving *leaving, struct er
 	return 0;
 }
 
-int rolling_compare(struct rolling *g, int64_t as_of, struct err *err)
+static int make_plan(struct rolling *g, const struct leaving *leaving, const struct object_id *root,
+		     int64_t as_of, struct plan *ret, struct err *err)
 {
-	CLEANUP(leaving_done) struct leaving leaving = { 0 };
-	struct plan_options options = {
+	const struct plan_options options = {
+		.leave = leaving->list,
+		.n_leave = leaving->n,
 		.leave_ignored = !g->clone.name,
+		.leave_unwanted = lacks_more(g),
 		.as_of = as_of,
 		.twins = &g->task->host->twins,
 	};
+
+	return plan_make(g->store, &g->now, root, &options, ret, err);
+}
+
+int rolling_differs(struct rolling *g, const struct object_id *root, int64_t as_of, struct err *err)
+{
+	CLEANUP(leaving_done) struct leaving leaving = { 0 };
+	CLEANUP(plan_done) struct plan plan = { 0 };
 	int r = find_left(g, &leaving, err);
 
-	options.leave = leaving.list;
-	options.n_leave = leaving.n;
-	options.leave_unwanted = lacks_more(g);
+	if (r >= 0)
+		r = make_plan(g, &leaving, root, as_of, &plan, err);
+	return r < 0 ? r : plan_count(&plan) > 0;
+}
+
+int rolling_compare(struct rolling *g, int64_t as_of, struct err *err)
+{
+	CLEANUP(leaving_done) struct leaving leaving = { 0 };
+	int r = find_left(g, &leaving, err);
+
 	if (r < 0)
 		return r;
 	r = find_root(g, &leaving, err);
 	if (r < 0)
 		return r;
-	r = plan_make(g->store, &g->now, &g->wanted, &options, &g->plan, err);
+	r = make_plan(g, &leaving, &g->wanted, as_of, &g->plan, err);
 	if (r < 0)
 		return r;
 	g->result.changed = plan_count(&g->plan);

@@ -10,7 +10,6 @@
 #include "engine/find/part-i.h"
 #include "engine/find/rules-i.h"
 #include "snapshot/apply/judge.h"
-#include "snapshot/diff/changes.h"
 
 static int add_judgement(const struct judgement *it, void *ctx)
 {
@@ -82,17 +81,8 @@ static int fill_some(struct rolling *g, struct snapshot *ret, struct err *err)
 	return 0;
 }
 
-/* 1 if a person would say so: times and inode numbers alone make no difference. */
-static int differ(struct rolling *g, const struct object_id *from, struct err *err)
-{
-	struct changes n = { 0 };
-	int r = changes_count_twins(g->store, from, &g->now, &g->task->host->twins, &n, err);
-
-	return r < 0 ? r : n.added + n.modified + n.deleted > 0;
-}
-
 /* 1 if the project has changes that its asker does not know. */
-static int is_edited(struct rolling *g, const struct captured *now, struct err *err)
+static int is_edited(struct rolling *g, const struct captured *now, int64_t as_of, struct err *err)
 {
 	CLEANUP(snapshot_done) struct snapshot since = { 0 };
 	int r;
@@ -101,8 +91,8 @@ static int is_edited(struct rolling *g, const struct captured *now, struct err *
 		return 0;
 	r = snapshot_find(g->store, g->options->since, &since, err);
 	if (r >= 0)
-		r = differ(g, &since.root, err);
-	return r <= 0 ? r : differ(g, &g->to.root, err);
+		r = rolling_differs(g, &since.root, as_of, err);
+	return r <= 0 ? r : rolling_differs(g, &g->to.root, as_of, err);
 }
 
 /* A conflict or a held path is a result; then nothing was changed. */
@@ -155,7 +145,7 @@ int rolling_move_project(struct rolling *g, struct err *err)
 	g->lacks = g->to.lacks;
 	if (r >= 0 && g->options->remember)
 		r = landing_remember(&landing, err);
-	r = r < 0 ? r : is_edited(g, &landing.now, err);
+	r = r < 0 ? r : is_edited(g, &landing.now, landing.as_of, err);
 	g->result.edited = r == 1;
 	r = r == 0 ? change_project(g, &landing, err) : r;
 	g->unread = NULL;

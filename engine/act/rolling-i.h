@@ -40,6 +40,13 @@ bool rolling_is_foreign(const struct rolling *g);
 /* Plan the way from `now` to `wanted`. */
 NODISCARD int rolling_compare(struct rolling *g, int64_t as_of, struct err *err);
 
+/*
+ * 1 if the way from `now` to that root would change a path.  Times and inode numbers make no difference, nor
+ * does what a rollback leaves alone.
+ */
+NODISCARD int rolling_differs(struct rolling *g, const struct object_id *root, int64_t as_of,
+			      struct err *err);
+
 /* Is the result put together from two states? */
 bool rolling_mixes(const struct rolling *g);
 

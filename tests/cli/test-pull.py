@@ -163,4 +163,39 @@ def a_project_that_was_never_pulled_keeps_files_of_its_own(w: World):
     o.end()
 
 
+def write(o, name, text):
+    (o.project / name).write_text(text)
+
+
+def read(o, name):
+    return (o.project / name).read_text()
+
+
+@test
+def what_a_pull_leaves_alone_is_no_change_of_the_project(w: World):
+    subprocess.run(["git", "init", "-q"], cwd=w.project, check=True)
+    write(w, ".snapignore", "*.o\n")
+    w.ok("init")
+    w.ok("push", depot(w))
+    o = Other(w)
+    o.ok("pull", "--allow", ".snapignore", depot(w))
+    assert not (o.project / ".git").exists()
+    write(w, "README.md", "second\n")
+    w.ok("push", depot(w))
+    o.ok("pull", depot(w))
+    assert read(o, "README.md") == "second\n"
+    # A repository and a build of its own are none either; a change is.
+    subprocess.run(["git", "init", "-q"], cwd=o.project, check=True)
+    write(o, "main.o", "built\n")
+    write(w, "README.md", "third\n")
+    w.ok("push", depot(w))
+    o.ok("pull", depot(w))
+    assert read(o, "README.md") == "third\n" and read(o, "main.o") == "built\n"
+    assert (o.project / ".git" / "HEAD").exists()
+    o.ok("pull", depot(w))
+    write(o, "main.c", "mine\n")
+    o.snap("pull", depot(w)).fails(5, "changes of its own")
+    o.end()
+
+
 main()
