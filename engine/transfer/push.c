@@ -13,10 +13,9 @@
 #include "base/path.h"
 #include "base/text.h"
 #include "base/user.h"
-#include "engine/ask/ask-hold-i.h"
 #include "engine/find/hidden-i.h"
-#include "engine/find/part-i.h"
 #include "engine/transfer/beside-i.h"
+#include "engine/transfer/outgoing-i.h"
 #include "engine/transfer/signers-i.h"
 #include "engine/transfer/there-i.h"
 #include "remote/pack/outbound.h"
@@ -73,71 +72,6 @@ static void pushing_done(struct pushing *p)
 	manifest_done(&p->manifest);
 	manifest_snapshot_done(&p->told);
 	free(p->dir);
-}
-
-/* --- what is pushed ----------------------------------------------------------------------- */
-
-/* A state that still changes is kept as a snapshot first: what was pushed can be told later. */
-static int take_live(struct pushing *p, const struct state *live, char id[ENGINE_ID_SIZE],
-		     struct err *err)
-{
-	CLEANUP(engine_taken_done) struct engine_taken taken = { 0 };
-	const struct engine_take_options o = {
-		.clone = live->kind == STATE_CLONE ? live->clone.name : NULL,
-		.automatic = true,
-		.watch = p->options->watch,
-	};
-	int r = engine_take(p->e, &o, &taken, err);
-
-	if (r < 0)
-		return r;
-	memcpy(id, taken.snapshot.id, ENGINE_ID_SIZE);
-	return 0;
-}
-
-/* A manifest cannot say that the rest is not known, so it would be taken for deleted at the other end. */
-static int refuse_part(struct pushing *p, const struct state *state, const char *text,
-		       struct err *err)
-{
-	AUTO_FREE char *part = NULL;
-	int r = part_of_state(p->store, state, &part, err);
-
-	if (r < 0 || !part)
-		return r;
-	return err_set(err, -EINVAL,
-		       "'%.80s' has only '%.80s', and a part is not pushed: promote its clone "
-		       "first, then push the project",
-		       text, part);
-}
-
-static int choose_state(struct pushing *p, struct err *err)
-{
-	AUTO_FREE char *here = clone_here(p->e);
-	const char *text = p->options->state ? p->options->state : here ? here : ".";
-	CLEANUP(project_done) struct project none = { 0 };
-	struct state *state = &p->hold.states[0];
-	char id[ENGINE_ID_SIZE];
-	int r = engine_store(p->e, STORE_READ, &p->store, err);
-
-	if (r == -ENOENT)
-		return engine_project(p->e, &p->store, &none, err);
-	if (r == 0)
-		r = state_find(p->e, p->store, text, state, err);
-	if (r == 0)
-		r = refuse_part(p, state, text, err);
-	if (r < 0)
-		return r;
-	if (state->kind != STATE_SNAPSHOT) {
-		r = take_live(p, state, id, err);
-		state_done(state);
-		*state = (struct state){ 0 };
-		if (r == 0)
-			r = state_find(p->e, p->store, id, state, err);
-	}
-	if (r < 0)
-		return r;
-	p->hold.n = 1;
-	return hold_open(p->e, &p->hold, &p->options->watch, err);
 }
 
 /* --- what is there ------------------------------------------------------------------------ */
@@ -563,7 +497,9 @@ int engine_push(struct engine *e, const struct engine_push_options *options,
 	int r = open_target(&p, err);
 
 	if (r == 0)
-		r = choose_state(&p, err);
+		r = outgoing_choose(e, options, &p.hold, err);
+	if (r == 0)
+		r = engine_store(e, STORE_READ, &p.store, err);
 	if (r == 0)
 		r = push(&p, &manifest, &same, err);
 	if (r < 0)

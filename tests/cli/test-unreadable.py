@@ -466,5 +466,18 @@ def what_is_too_much_to_be_named_is_refused(w: World):
     snap("stop", "--force").ends(0)
 
 
+@live_test
+def a_state_that_lacks_what_could_not_be_read_is_not_pushed(w: World):
+    snap, _ = prepare(w, "src/closed", "src/other")
+    depot = f"dir:{w.top}/depot:main"
+    snap("snapshot", "--skip-unreadable", "-t", "partial").ends(0)
+    snap("clone", "-n", "lacking", "--from", "partial").ends(0)
+    for state in ("partial", "lacking"):
+        snap("push", state, depot).fails(2, f"'{state}' lacks 'src/closed'", "delete it elsewhere", "make it readable")
+    assert not (w.top / "depot").exists()
+    reopen(w, "src/closed", "src/other")
+    snap("push", depot).ends(0)
+
+
 if __name__ == "__main__":
     sys.exit(livetest.main())
