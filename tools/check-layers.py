@@ -52,7 +52,8 @@ MAY_USE = {
     # The command line: one thread, may fork.
     "engine/ask": ("base", "cowfs/store", *BOTH),
     "engine/run": ("base", "cowfs/store", "runner", "runner/net", "snapshot/text", *BOTH, "engine/ask"),
-    "engine/verb": ("base", "cowfs/store", "image", "runner", "remote", *SNAPSHOT, *BOTH, "engine/ask", "engine/run"),
+    "engine/verb": ("base", "cowfs/store", "image", "runner", "remote", *SNAPSHOT, *BOTH, "engine/ask", "engine/run",
+                    "engine/transfer"),
     "engine/experiment": ("base", "cowfs/store", *SNAPSHOT, *BOTH, "engine/ask", "engine/run",
                           "engine/verb", "engine/worker"),
     "engine/policy": ("base", *SNAPSHOT, *BOTH, "engine/run", "engine/verb", "engine/experiment"),

@@ -30,6 +30,7 @@ _Static_assert(sizeof(struct pull_args) <= CMD_ARGS_MAX, "grow CMD_ARGS_MAX");
 
 struct pulled {
 	struct engine_fetched fetched;
+	char since[ENGINE_ID_SIZE]; /* what both sides have in common; "": nothing is known */
 	struct engine_rolled rolled;
 };
 
@@ -52,14 +53,21 @@ static void set_all(struct json j, const void *ctx)
 
 static int print_changed(struct invocation *inv, const struct pulled *p)
 {
+	const char *const tag[] = { p->fetched.tag, NULL };
 	struct err err = { 0 };
 
 	err_set(
 	    &err, -ESTALE,
 	    "the project has changes of its own and stays as it is; the fetched snapshot is '%s'",
 	    p->fetched.tag);
-	cmd_hint_words(inv, "clone -n pulled --from", (const char *[]){ p->fetched.tag, NULL });
-	cmd_hint(inv, "promote pulled");
+	if (p->since[0] != '\0') {
+		cmd_hint_words(inv, "clone -n pulled --from", tag);
+		cmd_hint_note(inv, "to merge both");
+		cmd_hint(inv, "promote pulled");
+	} else {
+		/* Of a clone of it nothing would land: nothing tells its changes from the project's. */
+		cmd_hint_words(inv, "diff .", tag);
+	}
 	cmd_hint_again(inv, &(struct hint_again){ .option = "replace" });
 	return fail_with(inv, CMD_CONFLICT, &err, set_all, p);
 }
@@ -118,13 +126,14 @@ static int print_json(const struct invocation *inv, const struct pulled *p, stru
 	return json_print(&doc, inv->out, err);
 }
 
-/* Make the project that snapshot; `since`: unless it changed since that one, or NULL. */
-static int apply(struct invocation *inv, const char *since, struct pulled *p, struct err *err)
+/* Make the project that snapshot, unless it has changes that would be lost. */
+static int apply(struct invocation *inv, struct pulled *p, struct err *err)
 {
 	const struct pull_args *args = inv->args;
+	const char *since = p->since[0] != '\0' ? p->since : p->fetched.snapshot.id;
 	CLEANUP(typed_done) struct typed allow = { 0 };
 	struct engine_rollback_options options = { .first = p->fetched.snapshot.id,
-						   .since = since,
+						   .since = args->replace ? NULL : since,
 						   .remember = true,
 						   .watch = progress_watch(inv->progress) };
 	int r = typed_read(&allow, &args->allow, err);
@@ -140,11 +149,10 @@ static int pull_run(struct invocation *inv, struct err *err)
 	const struct pull_args *args = inv->args;
 	CLEANUP(pulled_done) struct pulled p = { 0 };
 	const struct engine_fetch_options options = FETCHED_OPTIONS(inv, args);
-	char since[ENGINE_ID_SIZE];
-	int r = engine_fetch_for(inv->engine, &options, &p.fetched, since, err);
+	int r = engine_fetch_for(inv->engine, &options, &p.fetched, p.since, err);
 
 	if (r == 0)
-		r = apply(inv, args->replace ? NULL : since, &p, err);
+		r = apply(inv, &p, err);
 	progress_done(inv->progress);
 	fetched_hint(inv, options.from, r);
 	if (r < 0)
@@ -155,7 +163,7 @@ static int pull_run(struct invocation *inv, struct err *err)
 		return print_conflict(inv, &p);
 	if (p.rolled.n_held > 0)
 		return print_held(inv, &p);
-	engine_fetch_applied(inv->engine, &p.fetched);
+	engine_fetch_applied(inv->engine, &p.fetched, p.rolled.receipt[0] != '\0');
 	if (inv->json)
 		return print_json(inv, &p, err);
 	if (inv->quiet)

@@ -1,4 +1,5 @@
 #include <errno.h>
+#include <string.h>
 
 #include "base/size.h"
 #include "cli/out.h"
@@ -16,7 +17,7 @@ static const struct opt push_opts[] = {
 	OPT_STR('m', "message", "TEXT", struct push_args, message,
 		"message that others see (default: the snapshot's own)"),
 	OPT_FLAG('f', "force", struct push_args, force,
-		 "move the name even if somebody else has moved it since"),
+		 "move the name even if it has changes that STATE does not have"),
 	OPT_FLAG(0, "whole", struct push_args, whole,
 		 "send everything in new packs, not only what is new"),
 	OPT_FLAG(0, "mount", struct push_args, mount,
@@ -75,11 +76,25 @@ static void print_human(const struct invocation *inv, const struct engine_pushed
 	fprintf(inv->out, "in %s\n", duration_format(p->elapsed_ms, time));
 }
 
+/* What somebody else pushed comes first: into the project, or beside a clone or an older state. */
+static void hint_stale(struct invocation *inv, const char *to)
+{
+	const char *const words[] = { to, NULL };
+
+	if (inv->n_words == 1 || strcmp(inv->words[0], ".") == 0) {
+		cmd_hint_words(inv, "pull", words);
+		cmd_hint_note(inv, "then push again");
+	} else {
+		cmd_hint_words(inv, "fetch", words);
+		cmd_hint_note(inv, "to look at it");
+	}
+	cmd_hint_again(inv, &(struct hint_again){ .option = "force" });
+}
+
 static void hint(struct invocation *inv, int r, const char *to)
 {
 	if (r == -ESTALE) {
-		cmd_hint_words(inv, "fetch", (const char *[]){ to, NULL });
-		cmd_hint_again(inv, &(struct hint_again){ .option = "force" });
+		hint_stale(inv, to);
 	} else if (r == -ENOENT && !engine_remote_is(inv->engine, to)) {
 		cmd_hint(inv, "remote list");
 	} else if (r == -ENOENT && inv->n_words > 1) {
@@ -136,8 +151,9 @@ const struct command cmd_push = {
 	    "clone that holds the current directory, else `.`). REMOTE is a name of `remote add` or an\n"
 	    "address: dir:/path, oci://host/repository, s3://bucket/prefix or ssh://host/path. NAME\n"
 	    "(default: latest) moves to the snapshot last, so it never names an incomplete one. If\n"
-	    "somebody else moved NAME, push stops with exit code 6, unless --force. -q prints the\n"
-	    "digest of the manifest.\n",
+	    "NAME has changes that STATE does not have, push stops with exit code 6, unless --force:\n"
+	    "`pull`, or merge with `clone --from` and `promote`, then push again. -q prints the digest\n"
+	    "of the manifest.\n",
 	.examples = "push origin\npush idea origin:idea\npush @ dir:/mnt/share/app:nightly\n",
 	.run = push_run,
 };

@@ -15,11 +15,10 @@
 #include "engine/act/maker-i.h"
 #include "engine/act/strays-i.h"
 #include "engine/act/unneeded-i.h"
+#include "engine/find/descent-i.h"
 #include "engine/find/part-i.h"
 #include "engine/host/host-i.h"
 #include "engine/host/promises-i.h"
-
-#define ANCESTORS_MAX 100000
 
 /* --- what it starts from ---------------------------------------------------------------- */
 
@@ -76,42 +75,6 @@ static int find_start(struct task *task, const struct engine_clone_options *opti
 		return base_now(task, from, options, made, ret, err);
 	*ret = TAKE_STRUCT(state.snapshot);
 	return 1;
-}
-
-/*
- * The project's state that a snapshot descends from: the snapshot itself, the base that its clone had
- * then or, for an old record that does not say, its nearest ancestor that is the project's.
- */
-static int find_base(struct store *s, const struct snapshot *start, struct catalog_id *ret,
-		     struct err *err)
-{
-	CLEANUP(snapshot_done) struct snapshot at = { 0 };
-	struct catalog_id next = start->parent;
-	int r = 0;
-
-	*ret = start->id;
-	if (!start->clone)
-		return 0;
-	if (!catalog_id_is_zero(&start->base)) {
-		r = snapshot_get(s, &start->base, &at, err);
-		if (r < 0)
-			return r == -ENOENT ? 0 : r;
-		*ret = part_same(at.part, start->part) ? start->base : start->id;
-		return r;
-	}
-	/* Bounded: a damaged record may lead round in a circle. */
-	for (unsigned i = 0; i < ANCESTORS_MAX && !catalog_id_is_zero(&next); i++) {
-		snapshot_done(&at);
-		r = snapshot_get(s, &next, &at, err);
-		if (r < 0)
-			return r == -ENOENT ? 0 : r;
-		if (!at.clone) {
-			*ret = at.id;
-			return 0;
-		}
-		next = at.parent;
-	}
-	return 0;
 }
 
 /* --- names ------------------------------------------------------------------------------ */
@@ -371,7 +334,7 @@ static int put_locked(struct making *m, struct err *err)
 			       catalog_id_hex(&m->start.id, hex));
 	if (r < 0)
 		return r;
-	r = find_base(s, &m->start, &m->base, err);
+	r = descent_base(s, &m->start, &m->base, err);
 	return r < 0 ? r : put_records(m, err);
 }
 

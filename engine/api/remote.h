@@ -50,7 +50,7 @@ struct engine_push_options {
 	    *state;     /* NULL: the project now, or the clone that holds the engine's directory */
 	const char *to; /* REMOTE[:NAME]; the remote's name or its url */
 	const char *message; /* NULL: the snapshot's own */
-	bool force;          /* move the name although it is not what was pushed or fetched last */
+	bool force;          /* move the name although it means something that the state lacks */
 	bool whole;          /* send all of it in new packs, not only what the remote lacks */
 	bool mount;       /* take over packs of another repository, with all else that they hold */
 	const char *base; /* a manifest there that it is like, for a name that is new; NULL: none */
@@ -81,7 +81,7 @@ struct engine_pushed {
 
 void engine_pushed_done(struct engine_pushed *p);
 
-/* -ESTALE if the name was moved by somebody else since this store last saw it, and not `force`. */
+/* -ESTALE if the name means something with changes that the state lacks, and not `force`. */
 NODISCARD int engine_push(struct engine *e, const struct engine_push_options *options,
 			  struct engine_pushed *ret, struct err *err);
 
@@ -132,16 +132,16 @@ NODISCARD int engine_fetch(struct engine *e, const struct engine_fetch_options *
 			   struct engine_fetched *ret, struct err *err);
 
 /*
- * Fetch for a project that is to become that snapshot, unless others would lose something by it: ret_since
- * is what the project was when this name was pushed or pulled last, or the fetched snapshot itself if that
- * is not known, and belongs into `since` of engine_rollback().  Its files are untouched.
+ * Fetch for a project that is to become that snapshot: ret_since is its state that both sides have in common
+ * since it last pushed, pulled or merged this name, and belongs into `since` of engine_rollback(); "" if none
+ * is known.  Its files are untouched.
  */
 NODISCARD int engine_fetch_for(struct engine *e, const struct engine_fetch_options *options,
 			       struct engine_fetched *ret, char ret_since[ENGINE_ID_SIZE],
 			       struct err *err);
 
-/* The project looks like what was fetched now: changes of the next one are counted from it. */
-void engine_fetch_applied(struct engine *e, const struct engine_fetched *fetched);
+/* The project is what was fetched now; `landed`: it was something else before. */
+void engine_fetch_applied(struct engine *e, const struct engine_fetched *fetched, bool landed);
 
 /* A snapshot that a remote has. */
 struct engine_remote_entry {

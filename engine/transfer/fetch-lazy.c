@@ -47,8 +47,8 @@ static bool is_stale(const struct fetching *f, const struct snapshot *s)
 {
 	char hex[CATALOG_HEX_SIZE];
 
-	return s->clone && f->seen.applied[0] != '\0' &&
-	       strcmp(catalog_id_hex(&s->base, hex), f->seen.applied) != 0;
+	return s->clone && f->known.snapshot[0] != '\0' &&
+	       strcmp(catalog_id_hex(&s->base, hex), f->known.snapshot) != 0;
 }
 
 /* 1 if the project has exactly this snapshot, complete or on its way: it is not fetched twice. */

@@ -397,6 +397,17 @@ static int name_base(struct fetching *f, struct err *err)
 	return 1;
 }
 
+/* 1 if we had something of this name. */
+static int load_notes(struct fetching *f, struct err *err)
+{
+	int r;
+
+	if (f->options->base_manifest)
+		return name_base(f, err);
+	r = known_load_here(f->e, &f->target, &f->known, err);
+	return r < 0 ? r : seen_load(f->e, &f->target, &f->seen, err);
+}
+
 /* What we had of this name last, if it is still there. */
 static int look_here(struct fetching *f, struct err *err)
 {
@@ -405,8 +416,7 @@ static int look_here(struct fetching *f, struct err *err)
 	struct err ignored = { 0 };
 	struct digest unused;
 	struct store *store;
-	int r = f->options->base_manifest ? name_base(f, err)
-					  : seen_load(f->e, &f->target, &f->seen, err);
+	int r = load_notes(f, err);
 
 	if (r > 0)
 		r = check_age(f, err) < 0 ? -ECANCELED : r;

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "base/strlist.h"
+#include "engine/transfer/known-i.h"
 #include "engine/transfer/sealing-i.h"
 #include "engine/transfer/signers-i.h"
 #include "remote/pack/pack.h"
@@ -26,10 +27,11 @@ struct fetching {
 	char *signer;         /* owned */
 	struct seen seen;
 	bool has_seen;
-	int dir, lock; /* of the directory where packs come to */
-	int hold;      /* owned; keeps a lazy fetch for its first clone; -1: none */
-	char *tag;     /* owned */
-	char *meta;    /* owned; labels */
+	struct known known; /* of the project; all zero: nothing */
+	int dir, lock;      /* of the directory where packs come to */
+	int hold;           /* owned; keeps a lazy fetch for its first clone; -1: none */
+	char *tag;          /* owned */
+	char *meta;         /* owned; labels */
 	struct strlist packs;
 	struct meter meter;
 	uint64_t n_brought;

@@ -26,7 +26,7 @@ struct engine_receive_options fetching_options(const struct fetching *f, char ro
 		.n_packs = f->packs.n,
 		.root = hex_encode(f->told.root.b, SHA256_SIZE, root),
 		.base = f->has_seen ? f->seen.snapshot : NULL,
-		.since = f->seen.applied[0] != '\0' ? f->seen.applied : NULL,
+		.since = f->known.snapshot[0] != '\0' ? f->known.snapshot : NULL,
 		.message = f->told.message,
 		.meta = f->meta,
 		.hidden = f->told.hidden,

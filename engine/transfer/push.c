@@ -15,6 +15,7 @@
 #include "base/user.h"
 #include "engine/find/hidden-i.h"
 #include "engine/transfer/beside-i.h"
+#include "engine/transfer/known-i.h"
 #include "engine/transfer/outgoing-i.h"
 #include "engine/transfer/signers-i.h"
 #include "engine/transfer/there-i.h"
@@ -78,16 +79,15 @@ static void pushing_done(struct pushing *p)
 
 static int check_stale(struct pushing *p, struct err *err)
 {
-	struct seen seen = { 0 };
 	int r;
 
 	if (p->options->force)
 		return 0;
-	r = seen_load(p->e, &p->target, &seen, err);
-	if (r < 0 || (r > 0 && digest_equal(&seen.manifest, &p->digest_before)))
+	r = known_covers(p->e, &p->target, &p->hold.states[0].snapshot, &p->digest_before, err);
+	if (r != 0)
 		return r < 0 ? r : 0;
 	return err_set(err, -ESTALE,
-		       "'%s' of '%s' holds a snapshot that this store has not seen: it would no "
+		       "'%s' of '%s' has changes that are not in what you push, and they would no "
 		       "longer have a name",
 		       p->target.name, p->target.url);
 }
@@ -480,6 +480,19 @@ static int open_target(struct pushing *p, struct err *err)
 	return r;
 }
 
+static void note_pushed(struct pushing *p, const struct digest *manifest, bool same)
+{
+	const struct snapshot *state = &p->hold.states[0].snapshot;
+	struct seen seen = { .manifest = *manifest,
+			     .pushed = same ? p->told_before.pushed : p->told.pushed };
+	struct err err = { 0 };
+
+	catalog_id_hex(&state->id, seen.snapshot);
+	seen_save(p->e, &p->target, &seen);
+	if (known_push(p->e, &p->target, state, manifest, &err) < 0)
+		engine_warn(p->e, "%s, continuing", err.msg);
+}
+
 int engine_push(struct engine *e, const struct engine_push_options *options,
 		struct engine_pushed *ret, struct err *err)
 {
@@ -492,7 +505,6 @@ int engine_push(struct engine *e, const struct engine_push_options *options,
 							      .doing = "sending" } };
 	const uint64_t start = engine_clock_ms();
 	struct digest manifest;
-	struct seen seen;
 	bool same = false;
 	int r = open_target(&p, err);
 
@@ -504,11 +516,7 @@ int engine_push(struct engine *e, const struct engine_push_options *options,
 		r = push(&p, &manifest, &same, err);
 	if (r < 0)
 		return r;
-	seen.manifest = manifest;
-	seen.pushed = same ? p.told_before.pushed : p.told.pushed;
-	catalog_id_hex(&p.hold.states[0].snapshot.id, seen.snapshot);
-	memcpy(seen.applied, seen.snapshot, sizeof(seen.applied));
-	seen_save(e, &p.target, &seen);
+	note_pushed(&p, &manifest, same);
 	cache_sweep(&p.lines.cache, &p.manifest);
 	fill_answer(&p, &manifest, ret);
 	ret->same = same;

@@ -32,14 +32,13 @@ NODISCARD int target_find(struct engine *e, const char *text, struct target *ret
 const char *target_remote(const struct target *t);
 
 /*
- * What this store pushed to a name, or fetched from it, last.  A note to go on from, and to see that
- * somebody else moved the name: a file in the store's directory that may be removed at any time.
+ * What this store pushed to a name, or fetched from it, last: less needs to travel then.  It says nothing of
+ * what a project has of it (known-i.h).
  */
 struct seen {
 	struct digest manifest;
 	char snapshot[ENGINE_ID_SIZE];
-	int64_t pushed;               /* when the manifest was made; 0: not known */
-	char applied[ENGINE_ID_SIZE]; /* that the project looked like; "": not known */
+	int64_t pushed; /* when the manifest was made; 0: not known */
 };
 
 /* 1 if there is a note, else 0. */

@@ -10,6 +10,7 @@
 #include "engine/ask/ask-i.h"
 #include "engine/find/engine-i.h"
 #include "engine/find/rules-i.h"
+#include "engine/transfer/known-i.h"
 #include "engine/verb/commits-i.h"
 #include "engine/verb/resolve-i.h"
 
@@ -304,6 +305,26 @@ static int promote(struct engine *e, const struct engine_promote_options *option
 	return 0;
 }
 
+/* The same, and if all of the clone landed that started as something fetched, that is noted. */
+static int promote_whole(struct engine *e, const struct engine_promote_options *options,
+			 struct engine_promotion *ret, struct err *err)
+{
+	const bool whole =
+	    !options->dry_run && !options->root && options->paths.n + options->excludes.n == 0;
+	CLEANUP(clone_done) struct clone clone = { 0 };
+	struct err ignored = { 0 };
+	struct store *s;
+	int r;
+
+	if (whole && engine_store(e, STORE_READ, &s, &ignored) >= 0)
+		IGNORE_RESULT(clone_meant(e, s, options->clone, &clone, &ignored),
+			      "the promotion says so");
+	r = promote(e, options, ret, err);
+	if (r >= 0 && clone.name && ret->end == ENGINE_PROMOTED)
+		known_merge(e, &clone.project, clone_start(&clone), ret->after);
+	return r;
+}
+
 /* To a directory that is no project. */
 static int promote_to(struct engine *e, const struct engine_promote_options *options,
 		      struct engine_promotion *ret, struct err *err)
@@ -331,11 +352,11 @@ int engine_promote(struct engine *e, const struct engine_promote_options *option
 	if (options->to)
 		return promote_to(e, options, ret, err);
 	if (!options->again)
-		return promote(e, options, ret, err);
+		return promote_whole(e, options, ret, err);
 	r = asked_read(e, options, &asked, err);
 	if (r < 0)
 		return r;
 	if (!asked.any)
 		return err_set(err, -ENOENT, "no promotion met conflicts that could be continued");
-	return promote(e, &asked.options, ret, err);
+	return promote_whole(e, &asked.options, ret, err);
 }

@@ -3,6 +3,7 @@
 import os
 import random
 import re
+import shutil
 import signal
 import subprocess
 import time
@@ -149,7 +150,9 @@ def a_project_that_was_never_pulled_keeps_files_of_its_own(w: World):
         if known:
             o.ok("init")
         mine = picture(o.project)
-        o.snap("pull", depot(w)).fails(5, "changes of its own", "--replace")
+        # A clone of what came would land nothing: nobody knows what both have in common.
+        refused = o.snap("pull", depot(w)).fails(5, "changes of its own", "--replace", "diff . remote/latest")
+        assert b"promote" not in refused.err, refused.err
         same(picture(o.project), mine)
         o.ok("pull", "--replace", depot(w))
         same(picture(o.project), picture(w.project))
@@ -169,6 +172,140 @@ def write(o, name, text):
 
 def read(o, name):
     return (o.project / name).read_text()
+
+
+@test
+def a_fetch_is_no_merge_and_a_push_after_it_is_still_refused(w: World):
+    w.ok("init")
+    w.ok("push", depot(w))
+    o = Other(w)
+    o.ok("pull", depot(w))
+    write(w, "theirs", "theirs\n")
+    w.ok("push", depot(w))
+    write(o, "ours", "ours\n")
+
+    def refused(*state):
+        o.snap("push", *state, depot(w)).fails(6, "changes that are not in what you push")
+
+    refused()
+    # Neither what only brings it into the store, nor what refuses, is a merge.
+    o.ok("fetch", depot(w))
+    refused()
+    o.snap("pull", depot(w)).fails(5, "changes of its own", "promote pulled")
+    refused()
+    o.snap("push", depot(w)).fails(6, f"hint: snapcow pull {depot(w)}", "then push again", "push --force")
+    o.ok("snapshot", "--tag", "old")
+    # A merge is one, as soon as all of it landed.
+    o.ok("clone", "-n", "pulled", "--from", "remote/latest")
+    o.ok("promote", "--path", "theirs", "--dry-run", "pulled")
+    o.ok("promote", "--dry-run", "pulled")
+    refused()
+    o.ok("promote", "pulled")
+    o.ok("rm", "pulled")
+    assert (read(o, "theirs"), read(o, "ours")) == ("theirs\n", "ours\n")
+    # What was there before the merge has nothing of it.
+    refused("old")
+    o.ok("push", depot(w))
+    # From there on, a pull counts only what changes later.
+    write(w, "more", "more\n")
+    w.snap("push", depot(w)).fails(6)
+    w.snap("pull", depot(w)).fails(5)
+    w.ok("clone", "-n", "pulled", "--from", "remote/latest")
+    w.ok("promote", "pulled")
+    w.ok("push", depot(w))
+    o.ok("pull", depot(w))
+    assert {read(o, x) for x in ("theirs", "ours", "more")} == {"theirs\n", "ours\n", "more\n"}
+    o.end()
+
+
+@test
+def a_clone_made_of_what_was_fetched_may_be_pushed_over_it(w: World):
+    w.ok("init")
+    w.ok("clone", "-n", "before")
+    w.ok("push", depot(w))
+    o = Other(w)
+    o.ok("pull", depot(w))
+    write(o, "theirs", "theirs\n")
+    o.ok("push", depot(w))
+    w.ok("fetch", depot(w))
+    w.snap("push", "before", depot(w)).fails(6, f"hint: snapcow fetch {depot(w)}")
+    w.ok("clone", "-n", "after", "--from", "remote/latest")
+    (w.store / "clones" / "after" / "ours").write_text("ours\n")
+    w.ok("push", "after", depot(w))
+    # A pull brings it into the project, and not into clones that were made before.
+    w.ok("pull", depot(w))
+    w.snap("push", "before", depot(w)).fails(6)
+    w.ok("rebase", "before")
+    w.ok("push", "before", depot(w))
+    o.end()
+
+
+@test
+def changes_of_a_clone_that_was_pushed_come_back_with_those_of_others(w: World):
+    w.ok("init")
+    w.ok("remote", "add", "origin", depot(w))
+    w.ok("clone", "-n", "idea")
+    (w.store / "clones" / "idea" / "idea").write_text("idea\n")
+    w.ok("push", "idea", "origin:idea")
+    o = Other(w)
+    o.ok("pull", "origin:idea")
+    write(o, "theirs", "theirs\n")
+    o.ok("push", "origin:idea")
+    w.ok("fetch", "origin:idea")
+    w.ok("clone", "-n", "both", "--from", "origin/idea")
+    w.ok("promote", "both")
+    assert (read(w, "theirs"), read(w, "idea")) == ("theirs\n", "idea\n")
+    # The same of one that started as what was fetched, which the project never was.
+    w.ok("undo")
+    shutil.rmtree(w.store / "remote")
+    w.ok("fetch", "origin:idea")
+    w.ok("clone", "-n", "third", "--from", "origin/idea")
+    (w.store / "clones" / "third" / "third").write_text("third\n")
+    w.ok("push", "third", "origin:idea")
+    w.snap("pull", "origin:idea").fails(5, "diff . origin/idea")
+    assert not (w.project / "theirs").exists()
+    o.end()
+
+
+@test
+def a_merge_without_a_common_state_brings_nothing_and_is_none(w: World):
+    write(w, "theirs", "theirs\n")
+    w.ok("init")
+    w.ok("push", depot(w))
+    o = Other(w)
+    write(o, "ours", "ours\n")
+    o.ok("init")
+    o.ok("fetch", depot(w))
+    o.ok("clone", "-n", "c", "--from", "remote/latest")
+    (o.store / "clones" / "c" / "own").write_text("own\n")
+    o.ok("promote", "c")
+    assert (o.project / "own").exists() and not (o.project / "theirs").exists()
+    o.snap("push", depot(w)).fails(6)
+    o.snap("pull", depot(w)).fails(5, "diff . remote/latest")
+    o.end()
+
+
+@test
+def each_project_of_a_store_has_its_own_state_of_a_name(w: World):
+    w.ok("init")
+    w.ok("push", depot(w))
+    o = Other(w)
+    a, b = o.project, w.top / "work" / "b"
+    b.mkdir()
+    o.ok("pull", depot(w))
+    o.project = b
+    o.ok("pull", depot(w))
+    (w.project / "README.md").write_text("second\n")
+    w.ok("push", depot(w))
+    # What A pulled is not in B, which may not push over it, and may pull it.
+    o.project = a
+    o.ok("pull", depot(w))
+    o.project = b
+    o.snap("push", depot(w)).fails(6)
+    o.ok("pull", depot(w))
+    assert read(o, "README.md") == "second\n"
+    o.ok("push", depot(w))
+    o.end()
 
 
 @test
@@ -195,6 +332,33 @@ def what_a_pull_leaves_alone_is_no_change_of_the_project(w: World):
     o.ok("pull", depot(w))
     write(o, "main.c", "mine\n")
     o.snap("pull", depot(w)).fails(5, "changes of its own")
+    o.end()
+
+
+@test
+def a_pull_that_died_before_it_could_note_it_is_known_by_its_receipt(w: World):
+    w.ok("init")
+    w.ok("push", depot(w))
+    o = Other(w)
+    o.ok("pull", depot(w))
+    notes = o.store / "remote" / "known"
+    shutil.copytree(notes, w.top / "notes")
+    write(w, "README.md", "second\n")
+    w.ok("push", depot(w))
+    o.ok("pull", depot(w))
+    for note in (w.top / "notes", None):
+        shutil.rmtree(notes)
+        if note:
+            shutil.copytree(note, notes)
+        write(o, "ours", f"{note}\n")
+        o.snap("pull", depot(w)).fails(5, "promote pulled")
+        (o.project / "ours").unlink()
+        o.ok("pull", depot(w))
+    write(w, "README.md", "third\n")
+    w.ok("push", depot(w))
+    shutil.rmtree(notes)
+    o.ok("pull", depot(w))
+    assert read(o, "README.md") == "third\n"
     o.end()
 
 

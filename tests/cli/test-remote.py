@@ -223,7 +223,7 @@ def without_its_notes_a_store_sends_and_takes_the_same(w: World):
     one = pushed(w.ok("--json", "push", f"{depot(w)}:main"))
     shutil.rmtree(w.store / "remote")
     (w.project / "README.md").write_text("second\n")
-    w.snap("push", f"{depot(w)}:main").fails(6, "has not seen")
+    w.snap("push", f"{depot(w)}:main").fails(6, "not in what you push")
     two = pushed(w.ok("--json", "push", "--force", f"{depot(w)}:main"))
     assert two["root"] != one["root"] and 0 < two["objects_sent"] <= 4, two
     (w.store / "remote" / "digests").write_bytes(b"SNPD" + bytes(100))
