@@ -12,6 +12,8 @@ from pathlib import Path
 from depots import Other, depot
 from promotetest import picture, same
 from snaptest import SNAP, Skip, World, main, test
+from trees import differences, walk
+from trees import furnish as furnish_with_everything
 
 
 def furnish(top, folders=60):
@@ -163,6 +165,17 @@ def a_project_that_was_never_pulled_keeps_files_of_its_own(w: World):
     subprocess.run(["cp", "-a", f"{w.project}/.", o.project], check=True)
     assert o.ok("--json", "pull", depot(w)).json("snap.pull/1")["changed"] == 0
     same(picture(o.project), picture(w.project))
+    o.end()
+
+
+@test
+def all_that_a_tree_can_hold_is_pulled(w: World):
+    furnish_with_everything(w.project)
+    w.ok("init")
+    w.ok("push", depot(w))
+    o = Other(w)
+    o.ok("pull", "--allow", "fifo", depot(w))
+    assert not differences(walk(w.project), walk(o.project))
     o.end()
 
 

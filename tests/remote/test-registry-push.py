@@ -10,6 +10,7 @@ import sys
 from remotetest import MANIFEST_TYPE, needs, noise
 from servers import Fault, Proxy, Registry
 from snaptest import main, test
+from trees import differences, furnish, walk
 
 
 def fill(project, n=30):
@@ -56,6 +57,21 @@ def a_project_travels_through_a_registry_and_only_changes_do_the_second_time(w):
         try:
             w.snap("pull", "team", cwd=place, env=env).ends(0)
             assert content(place) == content(w.project)
+        finally:
+            end_other(w, env)
+
+
+@test
+def all_that_a_tree_can_hold_travels(w):
+    needs()
+    with Registry(w.top / "registry") as r:
+        furnish(w.project)
+        w.snap("remote", "add", "team", f"127.0.0.1:{r.port}/team/app").ends(0)
+        push(w).ends(0)
+        place, env = other(w)
+        try:
+            w.snap("pull", "--allow", "fifo", "team", cwd=place, env=env).ends(0)
+            assert not differences(walk(w.project), walk(place))
         finally:
             end_other(w, env)
 
