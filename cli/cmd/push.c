@@ -17,7 +17,7 @@ static const struct opt push_opts[] = {
 	OPT_STR('m', "message", "TEXT", struct push_args, message,
 		"message that others see (default: the snapshot's own)"),
 	OPT_FLAG('f', "force", struct push_args, force,
-		 "move the name even if it has changes that STATE does not have"),
+		 "move NAME even if it has changes that STATE has not"),
 	OPT_FLAG(0, "whole", struct push_args, whole,
 		 "send everything in new packs, not only what is new"),
 	OPT_FLAG(0, "mount", struct push_args, mount,
@@ -151,9 +151,8 @@ const struct command cmd_push = {
 	    "clone that holds the current directory, else `.`). REMOTE is a name of `remote add` or an\n"
 	    "address: dir:/path, oci://host/repository, s3://bucket/prefix or ssh://host/path. NAME\n"
 	    "(default: latest) moves to the snapshot last, so it never names an incomplete one. If\n"
-	    "NAME has changes that STATE does not have, push stops with exit code 6, unless --force:\n"
-	    "`pull`, or merge with `clone --from` and `promote`, then push again. -q prints the digest\n"
-	    "of the manifest.\n",
+	    "NAME has changes that STATE has not, push ends with 6: `pull` or merge them (`clone\n"
+	    "--from`, `promote`) and push again. -q prints the digest of the manifest.\n",
 	.examples = "push origin\npush idea origin:idea\npush @ dir:/mnt/share/app:nightly\n",
 	.run = push_run,
 };
