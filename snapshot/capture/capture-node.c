@@ -311,22 +311,31 @@ bool capture_needs_bytes(const char *name, size_t len)
 }
 
 /*
+ * Of a file that somebody has open for writing nothing shows whether it changes: a store to a page that is dirty
+ * already changes no time.  A lease shows that nobody has.  Another owner's file is trusted without one; after
+ * any other failure nobody knows.
+ */
+static bool is_nobody_writing(struct node_reader *nr)
+{
+	const struct capture_options *o = nr->options;
+	const int r = o->lease ? o->lease(o->hold_ctx, nr->file, &nr->trial)
+			       : leases_try(NULL, nr->file, false, &nr->trial);
+
+	return r == 0 || r == -EACCES;
+}
+
+/*
  * What a promise needs besides the stat, which follows: a stat that shows an old ctime then shows that all
- * of it is of one moment.  Of a file that somebody has open for writing nothing does: a store to a page
- * that is dirty already changes no time.
+ * of it is of one moment.
  */
 static void prepare_promise(struct node_reader *nr, const char *name)
 {
-	const struct capture_options *o = nr->options;
 	struct err ignored = { 0 };
-	int r;
 
 	if (!nr->lazy || capture_needs_bytes(name, strlen(name)))
 		return;
-	r = o->lease ? o->lease(o->hold_ctx, nr->file, &nr->trial)
-		     : leases_try(NULL, nr->file, false, &nr->trial);
 	nr->may_promise =
-	    r != -EAGAIN && node_read_xattrs(nr, nr->file, &nr->xattrs, &ignored) == 0;
+	    is_nobody_writing(nr) && node_read_xattrs(nr, nr->file, &nr->xattrs, &ignored) == 0;
 }
 
 /* False if it must be read. */
