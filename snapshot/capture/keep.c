@@ -123,6 +123,19 @@ static int lost(struct err *err)
 	return KEEP_LOST;
 }
 
+/* A disk that fails, or a server that has forgotten the file, may do so for ever; another way to the bytes may not. */
+static int examine(int fd, struct stat *ret, struct err *err)
+{
+	const int r = fstat(fd, ret) < 0 ? -errno : 0;
+
+	if (r == 0)
+		return 0;
+	if (keep_is_ours(r))
+		return err_set(err, r, "cannot be examined: %s", strerror(-r));
+	err_set(err, -EIO, "could not be examined when it was to be captured: %s", strerror(-r));
+	return KEEP_LOST;
+}
+
 int keeper_read(struct keeper *k, int fd, dev_t home, const struct catalog_id *capture,
 		const struct object_id *promise, struct content *ret, struct err *err)
 {
@@ -130,8 +143,9 @@ int keeper_read(struct keeper *k, int fd, dev_t home, const struct catalog_id *c
 	struct stat before;
 	int r;
 
-	if (fstat(fd, &before) < 0)
-		return err_sys(err, "cannot be examined");
+	r = examine(fd, &before, err);
+	if (r != 0)
+		return r;
 	if (!is_promised(key, &before, home, capture, promise))
 		return lost(err);
 	r = node_read_content(&k->reader, fd, &before, ret, err);
@@ -151,8 +165,9 @@ int keeper_read_held(struct keeper *k, int fd, uint64_t size, struct content *re
 	struct stat st;
 	int r;
 
-	if (fstat(fd, &st) < 0)
-		return err_sys(err, "cannot be examined");
+	r = examine(fd, &st, err);
+	if (r != 0)
+		return r;
 	if ((uint64_t)st.st_size != size)
 		return lost(err);
 	r = node_read_content(&k->reader, fd, &st, ret, err);
@@ -168,8 +183,9 @@ int keeper_read_copy(struct keeper *k, int fd, struct content *ret, struct err *
 	struct stat st;
 	int r;
 
-	if (fstat(fd, &st) < 0)
-		return err_sys(err, "cannot be examined");
+	r = examine(fd, &st, err);
+	if (r != 0)
+		return r;
 	r = node_read_content(&k->reader, fd, &st, ret, err);
 	return r > 0 ? lost(err) : r;
 }

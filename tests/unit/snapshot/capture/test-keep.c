@@ -39,4 +39,25 @@ TEST(a_file_is_promised_only_if_it_is_known_that_nobody_writes_it)
 		CHECK(!is_promised_after(&sc, unknown[i]));
 }
 
+/* --- reading -------------------------------------------------------------------------------- */
+
+TEST(a_file_that_cannot_be_examined_is_lost_by_this_way)
+{
+	CLEANUP(scene_done) struct scene sc = scene_new("keep-examine");
+	CLEANUP(batch_end_p) struct batch *b = stock_begin(sc.s);
+	CLEANUP(keeper_free_p) struct keeper *k = NULL;
+	const struct catalog_id capture = { { 1 } };
+	const struct object_id promise = { { 1 } };
+	struct content content;
+	struct err err = { 0 };
+
+	CHECK_OK(keeper_new(b, &k, &err), &err);
+	/* fstat(2) of no descriptor fails, as on a disk that has an error. */
+	CHECK_EQ(keeper_read_held(k, -1, 9, &content, &err), KEEP_LOST);
+	CHECK_HAS(err.msg, "could not be examined");
+	CHECK_EQ(keeper_read_copy(k, -1, &content, &err), KEEP_LOST);
+	CHECK_EQ(keeper_read(k, -1, 0, &capture, &promise, &content, &err), KEEP_LOST);
+	CHECK_HAS(err.msg, "could not be examined when it was to be captured: ");
+}
+
 TEST_MAIN("keep")
