@@ -29,14 +29,16 @@ static bool may_pass(int code)
 	return code == -ENOSPC || code == -EDQUOT || keep_is_ours(code);
 }
 
-/* For a writer that waits, in a thread of the leases, which others need as well. */
+/*
+ * For a writer that waits, in a thread of the leases, which others need as well: it does not wait until another
+ * thread commits the file, except at the end, when nobody asks again.
+ */
 static int keep_now(void *ctx, const struct object_id *promise, uint64_t waited_ms)
 {
 	struct promises *p = ctx;
 	/* Asked first: the walk may end, and make its promises known, while this one is looked for. */
 	const bool beginning = is_beginning(p);
 	AUTO_CLOSE int held = promises_open_held(p, promise);
-	struct content unused;
 	struct err err = { 0 };
 	int r;
 
@@ -45,7 +47,9 @@ static int keep_now(void *ctx, const struct object_id *promise, uint64_t waited_
 	/* Whether it is promised is not known yet, and whoever writes to it now would change it. */
 	if (promises_may_turn_up(p, promise))
 		return waited_ms < PROMISES_PATIENCE_MS ? -EAGAIN : -ESTALE;
-	r = promises_keep(promise, &unused, p, &err);
+	r = promises_keep_now(p, promise, !p->holding, &err);
+	if (r > 0)
+		return -EAGAIN;
 	if (r == -ECANCELED)
 		return -ESTALE; /* nobody needs it any more */
 	if (r == -ESTALE)

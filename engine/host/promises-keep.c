@@ -96,8 +96,9 @@ static int keep_alone(struct promising *c, struct promise *one, struct err *err)
 	return r;
 }
 
-static int keep_locked(struct promises *p, const struct object_id *id, struct content *ret,
-		       struct err *err)
+/* lock held, but while it reads.  1: another thread has it in hand; it commits early, but is not waited for. */
+static int keep_locked(struct promises *p, const struct object_id *id, bool wait,
+		       struct content *ret, struct err *err)
 {
 	struct promising *c = NULL;
 	struct promise *one;
@@ -116,6 +117,8 @@ static int keep_locked(struct promises *p, const struct object_id *id, struct co
 				       one->why);
 		case PROMISE_BUSY:
 			c->hasty = true;
+			if (!wait)
+				return 1;
 			pthread_cond_wait(&p->changed, &p->lock);
 			break;
 		case PROMISE_OPEN:
@@ -133,7 +136,16 @@ int promises_keep(const struct object_id *promise, struct content *ret, void *ct
 	int r;
 
 	pthread_mutex_lock(&p->lock);
-	r = keep_locked(p, promise, ret, err);
+	r = keep_locked(p, promise, true, ret, err);
 	pthread_mutex_unlock(&p->lock);
 	return r;
+}
+
+int promises_keep_now(struct promises *p, const struct object_id *promise, bool wait,
+		      struct err *err)
+{
+	struct content unused;
+	LOCKED(&p->lock);
+
+	return keep_locked(p, promise, wait, &unused, err);
 }

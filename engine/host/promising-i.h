@@ -228,6 +228,9 @@ struct promise *promising_next_hurried(struct promising *c);
 NODISCARD int promising_read_one(struct promising *c, struct keeper *k, struct promise *one,
 				 struct err *err);
 void promising_mark_done(struct promising *c, struct promise *one); /* lock held */
+/* promises_keep() for a writer.  1: another thread has it in hand, and the caller may not wait for that. */
+NODISCARD int promises_keep_now(struct promises *p, const struct object_id *promise, bool wait,
+				struct err *err);
 
 /* --- promises-stash.c --- */
 

@@ -8,8 +8,8 @@
  * descriptor's number may belong to another file by the time its signal is read, so each lease is
  * checked in any case (F_GETLEASE) before it counts as broken.
  *
- * The takers do the reading. A lease goes HELD -> QUEUED -> TAKING and is then freed, or queued
- * again if it cannot be taken yet. The kernel has a lease before the tables do. If a signal finds
+ * The takers do the reading. A lease goes HELD -> QUEUED -> TAKING and is then freed, or put off
+ * and queued again if it cannot be taken yet; no taker waits for that. The kernel has a lease before the tables do. If a signal finds
  * nothing in them, its descriptor is noted, and leases_add() then checks the lease. It also does so
  * when there were too many to note, or a plain SIGIO came since the lease was tried.
  */
@@ -27,15 +27,17 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/fdio.h"
 #include "base/lock.h"
 #include "base/map.h"
+#include "base/sys.h"
 #include "base/vec.h"
 
 #define TAKERS_MAX   8
 #define TAKERS       2
 #define STACK_SIZE   (512 * 1024)
-#define AGAIN_US     20000 /* before a lease is queued again */
+#define AGAIN_MS     20 /* before a lease that was put off is queued again */
 #define LEASE_SIGNAL SIGRTMIN
 
 #define MISSED_MAX 64
@@ -46,18 +48,26 @@ struct lease {
 	uint64_t key;
 	int fd; /* owned */
 	enum lease_state state;
-	bool copied;        /* somebody may have another descriptor of it */
-	struct lease *next; /* in the queue */
+	bool copied;     /* somebody may have another descriptor of it */
+	bool last;       /* it was put off when leases_close() had begun: it is taken once more */
+	uint64_t due_ms; /* of one that was put off */
+	struct lease *next; /* in a queue */
+};
+
+struct lease_queue {
+	struct lease *first, **end;
 };
 
 struct leases {
 	struct leases_options opts;
 
 	pthread_mutex_t lock; /* guards all below; a leaf, but for the map's memory */
-	pthread_cond_t work;  /* the queue grew, or `ending` */
+	pthread_cond_t work;  /* a queue grew, or `drained` */
 	pthread_cond_t known; /* `receiver_tid` is */
 	struct map by_key, by_fd;
-	struct lease *queue, **queue_end;
+	struct lease_queue queue;
+	struct lease_queue
+	    later; /* those that were put off; by their due times, as all wait alike */
 	struct leases_count count;
 	int missed[MISSED_MAX]; /* descriptors whose signal found no lease, perhaps long ago */
 	size_t n_missed;
@@ -83,12 +93,38 @@ static bool equal_fd(const void *a, const void *b)
 
 /* --- breaks ----------------------------------------------------------------------------- */
 
+static void push(struct lease_queue *q, struct lease *e)
+{
+	e->next = NULL;
+	*q->end = e;
+	q->end = &e->next;
+}
+
+static struct lease *pop(struct lease_queue *q)
+{
+	struct lease *e = q->first;
+
+	if (!e)
+		return NULL;
+	q->first = e->next;
+	if (!q->first)
+		q->end = &q->first;
+	return e;
+}
+
 static void enqueue(struct leases *l, struct lease *e)
 {
 	e->state = LEASE_QUEUED;
-	e->next = NULL;
-	*l->queue_end = e;
-	l->queue_end = &e->next;
+	push(&l->queue, e);
+	pthread_cond_signal(&l->work);
+}
+
+static void put_off(struct leases *l, struct lease *e)
+{
+	e->state = LEASE_QUEUED;
+	e->last = l->drained;
+	e->due_ms = clock_ms() + AGAIN_MS;
+	push(&l->later, e);
 	pthread_cond_signal(&l->work);
 }
 
@@ -211,19 +247,31 @@ static void free_all(struct leases *l)
 	map_done(&l->by_fd);
 }
 
+/* At the end it is the time of all. */
+static void queue_due(struct leases *l)
+{
+	const uint64_t now = clock_ms();
+
+	while (l->later.first && (l->drained || l->later.first->due_ms <= now))
+		push(&l->queue, pop(&l->later));
+}
+
 static struct lease *next_broken(struct leases *l)
 {
 	struct lease *e;
 
-	while (!l->queue && !l->drained)
-		pthread_cond_wait(&l->work, &l->lock);
-	e = l->queue;
-	if (!e)
-		return NULL;
-	l->queue = e->next;
-	if (!l->queue)
-		l->queue_end = &l->queue;
-	e->state = LEASE_TAKING;
+	for (;;) {
+		queue_due(l);
+		e = pop(&l->queue);
+		if (e || l->drained)
+			break;
+		if (l->later.first)
+			sys_cond_wait_ms(&l->work, &l->lock, AGAIN_MS);
+		else
+			pthread_cond_wait(&l->work, &l->lock);
+	}
+	if (e)
+		e->state = LEASE_TAKING;
 	return e;
 }
 
@@ -238,11 +286,9 @@ static void *run_taker(void *arg)
 	while ((e = next_broken(l))) {
 		pthread_mutex_unlock(&l->lock);
 		r = l->opts.take(l->opts.ctx, e->key, e->fd);
-		if (r == -EAGAIN)
-			usleep(AGAIN_US);
 		pthread_mutex_lock(&l->lock);
-		if (r == -EAGAIN && !l->drained) {
-			enqueue(l, e);
+		if (r == -EAGAIN && !e->last) {
+			put_off(l, e);
 			continue;
 		}
 		l->count.broken++;
@@ -301,11 +347,12 @@ int leases_open(const struct leases_options *options, struct leases **ret, struc
 	if (!l->opts.takers)
 		l->opts.takers = TAKERS;
 	pthread_mutex_init(&l->lock, NULL);
-	pthread_cond_init(&l->work, NULL);
+	sys_cond_init(&l->work);
 	pthread_cond_init(&l->known, NULL);
 	l->by_key = MAP_INIT(map_hash_u64, map_equal_u64);
 	l->by_fd = MAP_INIT(hash_fd, equal_fd);
-	l->queue_end = &l->queue;
+	l->queue.end = &l->queue.first;
+	l->later.end = &l->later.first;
 	r = start_threads(l, err);
 	if (r < 0)
 		return r;

@@ -46,8 +46,9 @@ struct leases;
 /*
  * Read the file, from any of the set's threads, while its writer waits; `fd` is borrowed and its
  * offset unused.  Keep nothing of it unless lease_held(fd) afterwards.  -EAGAIN: not yet; the writer
- * waits on, and the set asks again after the other breaks, until leases_close().  Whatever else was
- * returned, the writer goes on and the set has forgotten the file.  May call leases_add() and
+ * waits on, the set serves the other breaks and asks again a moment later, and for the last time when
+ * leases_close() has begun.  Whatever else was returned, the writer goes on and the set has forgotten
+ * the file.  May call leases_add() and
  * leases_drop(), not leases_close().
  */
 typedef int (*lease_take_fn)(void *ctx, uint64_t key, int fd);
