@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/hex.h"
+#include "base/lock.h"
 #include "base/vec.h"
 #include "cowfs/store/root.h"
 #include "engine/host/host-i.h"
@@ -30,6 +31,7 @@ static void close_project(struct promising *p)
 	cache_free(TAKE_PTR(p->cache));
 }
 
+/* lock held */
 static void free_lists(struct promising *p)
 {
 	free(TAKE_PTR(p->list));
@@ -71,8 +73,9 @@ static void index_clear(struct promising *p)
 {
 	promising_free_kept(&p->by_id);
 	close_project(p);
-	free_lists(p);
 	p->saved = 0;
+	LOCKED(&p->all->lock);
+	free_lists(p);
 }
 
 void promising_free(struct promising *p)
@@ -371,25 +374,39 @@ int promising_sort(struct promising *p, struct err *err)
 	return 0;
 }
 
+/* Takes the list.  Others read how far it is meanwhile; this may be another attempt. */
+static void set_list(struct promising *p, struct promise **list, size_t n)
+{
+	uint64_t done = 0, done_bytes = 0, lost = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		if (list[i]->state == PROMISE_OPEN)
+			continue;
+		done++;
+		done_bytes += list[i]->size;
+		lost += list[i]->state == PROMISE_LOST;
+	}
+	LOCKED(&p->all->lock);
+	p->list = list;
+	p->n = n;
+	p->done = done;
+	p->done_bytes = done_bytes;
+	p->lost = lost;
+}
+
 static int make_list(struct promising *p, struct err *err)
 {
-	struct promise *one;
+	struct promise **list = calloc(p->by_id.n + 1, sizeof(*list)), *one;
+	size_t n = 0;
 
 	p->sorted = false;
-	p->list = calloc(p->by_id.n + 1, sizeof(struct promise *));
-	if (!p->list)
+	if (!list)
 		return err_nomem(err);
 	if (!p->record.remote)
 		promising_hold(p);
-	p->done = p->done_bytes = p->lost = 0; /* this may be another attempt */
-	for (size_t pos = 0; (one = map_next(&p->by_id, &pos));) {
-		p->list[p->n++] = one;
-		if (one->state == PROMISE_OPEN)
-			continue;
-		p->done++;
-		p->done_bytes += one->size;
-		p->lost += one->state == PROMISE_LOST;
-	}
+	for (size_t pos = 0; (one = map_next(&p->by_id, &pos));)
+		list[n++] = one;
+	set_list(p, list, n);
 	return p->recovered ? promising_find_stash(p, err) : 0;
 }
 
