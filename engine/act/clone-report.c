@@ -308,13 +308,13 @@ int clone_list(struct task *task, bool all, struct engine_clones *ret, struct er
 	size_t kept = 0;
 	int r = 0;
 
-	promises_let_end(task->host->promises);
 	if (!all) {
 		r = project_around(&task->engine, task->engine.store, &project, err);
 		t.only = &project.id;
 	}
 	if (r < 0)
 		return r;
+	promises_let_end(task->host->promises, t.only);
 	r = clone_each(task->engine.store, collect_name, &t, err);
 	for (size_t i = 0; i < t.clones.n && r >= 0; i++) {
 		struct engine_clone told = { 0 };
@@ -396,6 +396,15 @@ static int overview(struct task *task, const struct engine_watch *watch,
 	return 0;
 }
 
+static void let_end(struct task *task, const char *name)
+{
+	CLEANUP(clone_done) struct clone c = { 0 };
+	struct err ignored = { 0 };
+
+	if (clone_get(task->engine.store, name, &c, &ignored) >= 0)
+		promises_let_end(task->host->promises, &c.project);
+}
+
 int clone_status(struct task *task, const char *name, const struct engine_watch *watch,
 		 struct engine_clone *ret_clone, struct engine_overview *ret_project,
 		 struct err *err)
@@ -407,7 +416,7 @@ int clone_status(struct task *task, const char *name, const struct engine_watch 
 
 	if (!name && !here)
 		return overview(task, watch, ret_project, err);
-	promises_let_end(task->host->promises);
+	let_end(task, name ? name : here);
 	r = report_clone(&t, name ? name : here, ret_clone, err);
 	if (r < 0)
 		return r;

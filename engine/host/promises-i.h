@@ -168,8 +168,9 @@ NODISCARD int promises_await_closing(struct promises *p, const struct task *task
 /*
  * A capture that is about to end settles clones, and then what they started from.  Whoever compares the two without
  * need lets it end first, for a second at most: meanwhile all their trees differ, and to compare them takes long.
+ * NULL: of any project.
  */
-void promises_let_end(struct promises *p);
+void promises_let_end(struct promises *p, const struct catalog_id *project);
 
 uint64_t promises_left(struct promises *p); /* bytes of the projects that are still to be read */
 

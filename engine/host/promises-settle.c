@@ -347,20 +347,21 @@ void promises_go(struct promises *p, struct promises_stay *s)
 }
 
 /* lock held; a capture that others borrow from may take long to end */
-static bool is_ending(const struct promises *p)
+static bool is_ending(const struct promises *p, const struct catalog_id *project)
 {
 	for (const struct promising *c = p->first; c; c = c->after)
-		if (promising_is_open(c) && c->closing && c->lent == 0)
+		if (promising_is_open(c) && c->closing && c->lent == 0 &&
+		    (!project || catalog_id_same(project, &c->record.project)))
 			return !p->ending;
 	return false;
 }
 
-void promises_let_end(struct promises *p)
+void promises_let_end(struct promises *p, const struct catalog_id *project)
 {
 	const uint64_t until = engine_clock_ms() + END_MS;
 	LOCKED(&p->lock);
 
-	while (is_ending(p) && engine_clock_ms() < until)
+	while (is_ending(p, project) && engine_clock_ms() < until)
 		promises_wait_ms(p, WAIT_MS);
 }
 
@@ -397,7 +398,7 @@ static bool may_settle(const struct promising *c, bool patience)
  * it would have to wait for; those who make clones may follow each other without end, so after a while newcomers wait.
  * Not for long: one who is at it may be stuck, on a file system that hangs for instance.  Then it is as if the end had
  * not begun, and it is tried again, seldom.
- * -ECANCELED: cowfsd ends, and somebody may read much before a clone is made.
+ * -ECANCELED: cowfsd ends, and somebody may read much before a clone is made; or nobody needs it any more.
  */
 static int begin_settling(struct promising *c, struct err *err)
 {
@@ -407,17 +408,17 @@ static int begin_settling(struct promising *c, struct err *err)
 
 	for (uint64_t patience = CLONES_MS;; patience = AGAIN_MS) {
 		until = engine_clock_ms() + patience;
-		while (!p->ending && !may_settle(c, engine_clock_ms() < until))
+		while (!promising_is_over(c) && !may_settle(c, engine_clock_ms() < until))
 			promises_wait_ms(p, WAIT_MS);
-		if (p->ending)
-			return err_set(err, -ECANCELED, "cowfsd ends");
+		if (promising_is_over(c))
+			return err_set(err, -ECANCELED, "nobody needs it, or cowfsd ends");
 		c->settling = true;
 		c->closing = true;
 		until = engine_clock_ms() + HOLD_UP_MS;
-		while (!p->ending && is_stayed(c) && engine_clock_ms() < until)
+		while (!promising_is_over(c) && is_stayed(c) && engine_clock_ms() < until)
 			promises_wait_ms(p, WAIT_MS);
 		c->closing = !is_stayed(c);
-		if (c->closing && !p->ending)
+		if (c->closing && !promising_is_over(c))
 			return 0;
 		end_settling(c); /* and it lends again */
 	}

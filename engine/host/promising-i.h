@@ -143,6 +143,12 @@ static inline bool promising_is_open(const struct promising *c)
 	return !c->ended && !c->unneeded;
 }
 
+/* Is there nothing more to read, whatever was promised?  lock held */
+static inline bool promising_is_over(const struct promising *c)
+{
+	return c->all->ending || c->unneeded;
+}
+
 /* lock held; does this snapshot name its promises? */
 static inline bool promising_is_of(const struct promising *c, const struct catalog_id *snapshot)
 {

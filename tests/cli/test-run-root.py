@@ -225,6 +225,31 @@ def nothing_reads_the_rest_of_a_root_after_a_throw_away_run(w):
 
 
 @live_test
+def a_capture_that_nobody_needs_ends_beside_a_clone_that_gets_stuck(w):
+    fifo = w.top / "stay"
+    w.env["SNAPCOW_STAY_PAUSE"] = str(fifo)
+    p = Paused(w)
+    kept = root_sh(w, "echo x > /new", str(p.top), "--keep")["clone"]
+    base = w.ok("-C", str(p.top), "status", kept, "--json").json("snap.status/1")["base"]
+    os.mkfifo(fifo)
+    stuck = subprocess.Popen([SNAP, "-C", str(p.top), "-q", "clone", "-n", "stuck", "--from", base], env=w.env,
+                             stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    gate = os.open(fifo, os.O_WRONLY)  # opens when it is there
+    try:
+        fifo.unlink()
+        p.gate.unlink()
+        p.wait_for(lambda: "(capturing 99 %)" in w.ok("-C", str(p.top), "list").out.decode())
+        w.ok("-C", str(p.top), "rm", "--force", kept, timeout=60)
+        p.wait_for(lambda: p.events("capture-dropped") and not p.held())
+        assert stuck.poll() is None
+    finally:
+        os.close(gate)
+    stuck.wait(60)
+    assert p.events("capture-dropped", "captured") == ["capture-dropped"]
+    w.ok("check")
+
+
+@live_test
 def a_replay_of_a_throw_away_run_needs_the_state_it_began_with(w):
     """What was promised goes with the clone, and nothing can begin there again; what was read stays."""
     p = Paused(w)
