@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/lock.h"
 #include "base/log.h"
 #include "engine/host/host-i.h"
 #include "engine/host/promising-i.h"
@@ -47,13 +48,22 @@ int promising_read_one(struct promising *c, struct keeper *k, struct promise *on
 	return one->why ? 0 : err_nomem(err);
 }
 
+/* Somebody waits for the bytes, so they are read even while cowfsd ends. */
+static bool is_unneeded(void *ctx)
+{
+	struct promising *c = ctx;
+	LOCKED(&c->all->lock);
+
+	return c->unneeded;
+}
+
 static int read_alone(struct promising *c, struct promise *one, struct err *err)
 {
 	CLEANUP(batch_end_p) struct batch *b = NULL;
 	CLEANUP(keeper_free_p) struct keeper *k = NULL;
 	int r = batch_begin(c->all->host->store, &b, err);
 
-	r = r < 0 ? r : keeper_new(b, &k, err);
+	r = r < 0 ? r : keeper_new(b, is_unneeded, c, &k, err);
 	r = r < 0 ? r : promising_read_one(c, k, one, err);
 	return r < 0 ? r : promising_save(c, b, &one, 1, err);
 }

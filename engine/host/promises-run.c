@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/lock.h"
 #include "base/log.h"
 #include "base/spread.h"
 #include "base/sys.h"
@@ -21,6 +22,7 @@
 
 #define GROUP_FILES 2048
 #define GROUP_BYTES ((uint64_t)16 << 20)
+#define ALONE_MIN   ((uint64_t)1 << 20) /* such a file takes long, and no other waits for it */
 #define READERS_MAX 4
 #define PAUSE_MS    20    /* while others read */
 #define LOOK_MS     2     /* of work between two looks at what mounts are asked */
@@ -34,50 +36,105 @@
 /* What a thread has read and not yet committed. */
 struct group {
 	struct promise *list[GROUP_FILES];
-	size_t n;
+	size_t n, max;
 	uint64_t bytes;
 };
 
-size_t promising_group_max(void)
+/*
+ * For tests, which need a capture that does not go on by itself: while the file that
+ * SNAPCOW_LAZY_PAUSE names is there, files are read one by one, and none beyond the number that it
+ * holds.
+ */
+static FILE *open_pause(void)
 {
-	return getenv("SNAPCOW_LAZY_PAUSE") ? 1 : GROUP_FILES;
+	const char *path = getenv("SNAPCOW_LAZY_PAUSE");
+
+	return path ? fopen(path, "re") : NULL;
+}
+
+static bool is_paused(const struct promising *c)
+{
+	unsigned long after = 0;
+	FILE *f = open_pause();
+
+	if (!f)
+		return false;
+	if (fscanf(f, "%lu", &after) != 1)
+		after = 0;
+	fclose(f);
+	return c->done >= after;
+}
+
+static bool is_one_by_one(void)
+{
+	FILE *f = open_pause();
+
+	if (f)
+		fclose(f);
+	return f != NULL;
 }
 
 /* A lazy fetch has one: what it notes of digests is not shared. */
-unsigned promising_readers(bool remote)
+static unsigned count_readers(bool remote)
 {
-	const unsigned n = remote || getenv("SNAPCOW_LAZY_PAUSE") ? 1 : sys_processors();
+	const unsigned n = remote || is_one_by_one() ? 1 : sys_processors();
 
 	return n < READERS_MAX ? n : READERS_MAX;
 }
 
-/* lock held; NULL: none is open */
-static struct promise *next_open(struct promising *c)
+/* Whoever needs a file of the group waits until it is committed, and so for all that joins it. */
+static bool fits(const struct group *g, const struct promise *one)
+{
+	return g->n == 0 || (one->size < ALONE_MIN && g->bytes + one->size <= GROUP_BYTES);
+}
+
+/* lock held */
+static struct promise *next_here(struct promising *c, const struct group *g)
+{
+	struct promise *one = promising_next_here(c);
+
+	if (!one || fits(g, one))
+		return one;
+	if (c->next > 0 && c->list[c->next - 1] == one)
+		c->next--;
+	return NULL;
+}
+
+/* lock held; the next one in the list, or NULL.  One that could not be read a moment ago is tried again. */
+static struct promise *next_listed(const struct promising *c, const struct group *g)
+{
+	if (c->next < c->n)
+		return fits(g, c->list[c->next]) ? c->list[c->next] : NULL;
+	for (size_t i = 0; i < c->n; i++)
+		if (c->list[i]->state == PROMISE_OPEN && fits(g, c->list[i]))
+			return c->list[i];
+	return NULL;
+}
+
+/* lock held; NULL: none is open that fits into the group */
+static struct promise *next_open(struct promising *c, const struct group *g)
 {
 	struct promise *one;
 
 	if (c->record.remote)
-		return promising_next_here(c);
+		return next_here(c, g);
 	while (c->next < c->n && c->list[c->next]->state != PROMISE_OPEN)
 		c->next++;
 	/* What nobody holds may be lost any moment, so it comes before what somebody waits for. */
 	one = c->next < c->n && !c->list[c->next]->held ? NULL : promising_next_hurried(c);
-	if (one)
+	if (!one)
+		return next_listed(c, g);
+	if (fits(g, one))
 		return one;
-	if (c->next < c->n)
-		return c->list[c->next];
-	/* One that could not be read a moment ago is tried again. */
-	for (size_t i = 0; i < c->n; i++)
-		if (c->list[i]->state == PROMISE_OPEN)
-			return c->list[i];
+	promising_hurry(c, one);
 	return NULL;
 }
 
 /* lock held; is there room for more, and nobody else to go first? */
 static bool may_go_on(const struct promising *c, const struct group *g)
 {
-	return !c->all->ending && !c->unneeded && !c->hasty && c->foreground == 0 &&
-	       g->n < c->group_max && g->bytes < GROUP_BYTES;
+	return !promising_is_over(c) && (!c->hasty || g->n == 0) && c->foreground == 0 &&
+	       g->n < g->max && g->bytes < GROUP_BYTES;
 }
 
 /* When a thread looks again whether programs are at work in clones. */
@@ -106,6 +163,15 @@ static bool pause_for_mounts(struct promises *p, struct pace *pace)
 	return true;
 }
 
+static bool is_in_vain(void *ctx)
+{
+	struct promising *c = ctx;
+
+	promises_linger("SNAPCOW_READ_PAUSE");
+	LOCKED(&c->all->lock);
+	return promising_is_over(c);
+}
+
 /* Those that were read stay busy until they are saved. */
 static int read_group(struct promising *c, struct batch *b, struct group *g, struct err *err)
 {
@@ -113,15 +179,16 @@ static int read_group(struct promising *c, struct batch *b, struct group *g, str
 	struct pace pace = { .due_ms = engine_clock_ms() + LOOK_MS, .requests = meter_total() };
 	struct promises *p = c->all;
 	struct promise *one;
-	int r = keeper_new(b, &k, err);
+	int r = keeper_new(b, is_in_vain, c, &k, err);
 
 	if (r < 0)
 		return r;
+	g->max = is_one_by_one() ? 1 : GROUP_FILES;
 	pthread_mutex_lock(&p->lock);
 	while (may_go_on(c, g)) {
 		if (pause_for_mounts(p, &pace))
 			continue;
-		one = next_open(c);
+		one = next_open(c, g);
 		if (!one)
 			break;
 		one->state = PROMISE_BUSY;
@@ -188,38 +255,15 @@ static int keep_some(struct promising *c, struct err *err)
 	return read < 0 ? read : r < 0 ? r : g->n > 0;
 }
 
-/*
- * For tests, which need a capture that does not go on by itself: while the file that
- * SNAPCOW_LAZY_PAUSE names is there, or beyond the number of files that it holds.
- */
-static bool is_paused(const struct promising *c)
-{
-	const char *path = getenv("SNAPCOW_LAZY_PAUSE");
-	unsigned long after = 0;
-	FILE *f = path ? fopen(path, "re") : NULL;
-
-	if (!f)
-		return false;
-	if (fscanf(f, "%lu", &after) != 1)
-		after = 0;
-	fclose(f);
-	return c->done >= after;
-}
-
-/* lock held; is there nothing more to read, whatever was promised? */
-static bool is_over(const struct promising *c)
-{
-	return c->all->ending || c->unneeded;
-}
-
 /* lock held; somebody reads for himself, or a test holds us */
 static void give_way(struct promising *c)
 {
 	struct promises *p = c->all;
 
-	for (unsigned i = 0; c->foreground > 0 && !is_over(c) && i < STUCK_MS / PAUSE_MS; i++)
+	for (unsigned i = 0; c->foreground > 0 && !promising_is_over(c) && i < STUCK_MS / PAUSE_MS;
+	     i++)
 		promises_wait_ms(p, PAUSE_MS);
-	while (!is_over(c) && is_paused(c))
+	while (!promising_is_over(c) && is_paused(c))
 		promises_wait_ms(p, PAUSE_MS);
 }
 
@@ -240,7 +284,7 @@ static void *read_many(void *arg)
 	pthread_mutex_lock(&p->lock);
 	do {
 		give_way(c);
-		if (is_over(c))
+		if (promising_is_over(c))
 			break;
 		pthread_mutex_unlock(&p->lock);
 		one->r = keep_some(c, &one->err);
@@ -254,10 +298,11 @@ static void *read_many(void *arg)
 static int read_all(struct promising *c, struct err *err)
 {
 	struct reading list[READERS_MAX] = { { .c = c } };
+	const unsigned most = count_readers(c->record.remote != 0);
 	unsigned n = 1;
 	int r = 0;
 
-	for (; n < c->n_readers; n++) {
+	for (; n < most; n++) {
 		list[n].c = c;
 		if (spread_start(&list[n].thread, n, read_many, &list[n]) < 0)
 			break;
@@ -286,7 +331,7 @@ static int fetch_some(struct promising *c, struct err *err)
 	pthread_mutex_lock(&p->lock);
 	if (r < 0)
 		c->completed = UINT64_MAX; /* a large file that failed is tried again */
-	else if (c->done < c->n && !is_over(c))
+	else if (c->done < c->n && !promising_is_over(c))
 		r = promising_await_news(c, err);
 	pthread_mutex_unlock(&p->lock);
 	return r;
@@ -302,7 +347,7 @@ static int read_on(struct promising *c, struct err *err)
 	pthread_mutex_lock(&p->lock);
 	give_way(c);
 	done = c->done == c->n;
-	over = is_over(c);
+	over = promising_is_over(c);
 	pthread_mutex_unlock(&p->lock);
 	if (over)
 		return 0;
@@ -392,7 +437,7 @@ static void rest(struct promising *c, int code)
 	const bool damaged = !c->indexed && code == -EBADMSG;
 	const uint64_t until = engine_clock_ms() + (damaged ? DAMAGED_MS : STUCK_MS);
 
-	while (!is_over(c) && engine_clock_ms() < until)
+	while (!promising_is_over(c) && engine_clock_ms() < until)
 		promises_wait_ms(c->all, PAUSE_MS);
 }
 

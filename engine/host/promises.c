@@ -163,8 +163,6 @@ static int start(struct promises *p, const struct lazy *record, struct signature
 	c->sifted = !recovered;
 	c->held = held;
 	c->top = -1;
-	c->group_max = promising_group_max();
-	c->n_readers = promising_readers(record->remote != 0);
 	pthread_mutex_init(&c->saving, NULL);
 	c->by_id = MAP_INIT(object_ref_hash, object_ref_equal);
 	c->ended = record->ended != 0;

@@ -50,12 +50,10 @@ struct promising {
 	struct map by_id;      /* struct promise, owned; complete once it is indexed */
 	struct promise **list; /* owned; what nobody holds first, then small ones */
 	size_t n;
-	bool sorted;        /* `list` is; of its thread alone */
-	bool recovered;     /* a cowfsd before this one began it */
-	bool sifted;        /* its heirs are; of its thread, and of the sifter */
-	bool sifting;       /* there is a sifter; of its thread alone */
-	size_t group_max;   /* files in one commit */
-	unsigned n_readers; /* threads that read at the same time */
+	bool sorted;    /* `list` is; of its thread alone */
+	bool recovered; /* a cowfsd before this one began it */
+	bool sifted;    /* its heirs are; of its thread, and of the sifter */
+	bool sifting;   /* there is a sifter; of its thread alone */
 	struct signatures
 	    *signatures; /* owned; of its thread alone; with promises, until it ends; or NULL */
 
@@ -259,8 +257,6 @@ void promises_drop_early(struct promises *p); /* lock held; once every capture h
 /* --- promises-run.c --- */
 
 void *promising_run(void *promising); /* a thread's own, until all is done or p->ending */
-size_t promising_group_max(void);
-unsigned promising_readers(bool remote);
 
 /* --- promises-tell.c --- */
 

@@ -37,6 +37,9 @@ struct node_reader {
 	struct buf names, values;      /* of extended attributes */
 	void (*pulse)(void *ctx);      /* called with each block of a file; or NULL */
 	void *pulse_ctx;
+	bool (*stop)(
+	    void *ctx); /* asked between blocks: is the rest of the file in vain?  Or NULL */
+	void *stop_ctx;
 
 	int file;               /* the regular file that is open, or -1 */
 	struct stat file_stat;  /* what fstat(2) said of it */

@@ -121,6 +121,8 @@ static int add_range(struct node_reader *nr, int fd, uint64_t at, uint64_t end, 
 		at += (uint64_t)n;
 		if (nr->pulse)
 			nr->pulse(nr->pulse_ctx);
+		if (at < end && nr->stop && nr->stop(nr->stop_ctx))
+			return err_set(err, -ECANCELED, "nobody needs it any more");
 	}
 	return 0;
 }

@@ -16,7 +16,8 @@ struct keeper {
 	struct node_reader reader;
 };
 
-int keeper_new(struct batch *b, struct keeper **ret, struct err *err)
+int keeper_new(struct batch *b, keeper_stop_fn stop, void *ctx, struct keeper **ret,
+	       struct err *err)
 {
 	CLEANUP(keeper_free_p) struct keeper *k = calloc(1, sizeof(*k));
 	int r;
@@ -26,6 +27,8 @@ int keeper_new(struct batch *b, struct keeper **ret, struct err *err)
 	r = node_reader_init(&k->reader, b, err);
 	if (r < 0)
 		return r;
+	k->reader.stop = stop;
+	k->reader.stop_ctx = ctx;
 	*ret = TAKE_PTR(k);
 	return 0;
 }

@@ -16,7 +16,14 @@
 /* Reads one file after the other into a batch.  One thread at a time. */
 struct keeper;
 
-NODISCARD int keeper_new(struct batch *b, struct keeper **ret, struct err *err);
+/*
+ * `stop` is asked with each block of a large file whether the rest is in vain; if so, the file is not read
+ * and the answer is -ECANCELED.
+ */
+typedef bool (*keeper_stop_fn)(void *ctx);
+
+NODISCARD int keeper_new(struct batch *b, keeper_stop_fn stop, void *ctx, struct keeper **ret,
+			 struct err *err);
 void keeper_free(struct keeper *k); /* NULL is fine */
 DEFINE_CLEANUP(struct keeper *, keeper_free)
 
