@@ -101,20 +101,36 @@ void promising_find_heirs(struct promising *c)
 			 err.msg);
 }
 
-#define FOUND (-ECANCELED) /* ends a walk */
+#define FOUND      (-ECANCELED) /* ends a walk */
+#define LOOK_EVERY 64           /* names, between two looks whether the rest is in vain */
+
+struct sifting {
+	struct promising *c;
+	unsigned names;
+};
+
+static bool is_in_vain(struct promising *c)
+{
+	promises_linger("SNAPCOW_SIFT_PAUSE");
+	LOCKED(&c->all->lock);
+	return promising_is_over(c);
+}
 
 static int look_at(const struct tree_entry *e, const char *path, unsigned depth, void *ctx,
 		   struct err *err)
 {
 	const struct object_ref key = { .id = e->id, .kind = OBJECT_CHUNK };
-	const struct promising *c = ctx;
+	struct sifting *s = ctx;
 
-	return e->form == TREE_LAZY && map_get(&c->by_id, &key) ? FOUND : 0;
+	if (++s->names % LOOK_EVERY == 0 && is_in_vain(s->c))
+		return FOUND;
+	return e->form == TREE_LAZY && map_get(&s->c->by_id, &key) ? FOUND : 0;
 }
 
-/* Of one that cannot be read, it may. */
+/* Of one that cannot be read, or is in vain, it may. */
 static bool names_promise(struct promising *c, const struct catalog_id *snapshot)
 {
+	struct sifting sifting = { .c = c };
 	CLEANUP(snapshot_done) struct snapshot s = { 0 };
 	struct store *store = c->all->host->store;
 	struct err ignored = { 0 };
@@ -124,9 +140,9 @@ static bool names_promise(struct promising *c, const struct catalog_id *snapshot
 	if (r == -ENOENT)
 		return false;
 	r = r < 0 ? r : root_get(store, &s.root, &root, &ignored);
-	r = r < 0 ? r : tree_walk(store, &root.top.id, "", look_at, c, &ignored);
+	r = r < 0 ? r : tree_walk(store, &root.top.id, "", look_at, &sifting, &ignored);
 	if (r >= 0 && !object_id_is_zero(&root.links))
-		r = tree_walk(store, &root.links, "", look_at, c, &ignored);
+		r = tree_walk(store, &root.links, "", look_at, &sifting, &ignored);
 	return r < 0;
 }
 
@@ -134,6 +150,8 @@ static bool names_promise(struct promising *c, const struct catalog_id *snapshot
 void promising_sift_heirs(struct promising *c)
 {
 	for (size_t i = c->n_heirs; i-- > 0;) {
+		if (is_in_vain(c))
+			return;
 		if (names_promise(c, &c->heirs[i]))
 			continue;
 		pthread_mutex_lock(&c->all->lock);
@@ -141,4 +159,53 @@ void promising_sift_heirs(struct promising *c)
 		pthread_mutex_unlock(&c->all->lock);
 	}
 	c->sifted = true;
+}
+
+/* --- of captures that have ended -------------------------------------------------------------- */
+
+/* One that has none left to sift stays for what it lost; the caller may use it until give_back(). */
+static struct promising *take_unsifted(struct promises *p)
+{
+	LOCKED(&p->lock);
+
+	for (struct promising *c = p->first; c && !p->ending; c = c->after)
+		if (c->ended && !c->sifted) {
+			c->in_use++;
+			return c;
+		}
+	return NULL;
+}
+
+static void give_back(struct promising *c)
+{
+	LOCKED(&c->all->lock);
+
+	c->in_use--;
+	pthread_cond_broadcast(&c->all->changed);
+}
+
+static void *sift_ended(void *arg)
+{
+	struct promises *p = arg;
+	struct promising *c;
+
+	promises_linger("SNAPCOW_ENDED_PAUSE");
+	while ((c = take_unsifted(p))) {
+		promising_sift_heirs(c);
+		give_back(c);
+	}
+	return NULL;
+}
+
+/* Without a thread, all that may be heirs count. */
+void promises_begin_sifting(struct promises *p)
+{
+	p->sifting = spread_start(&p->sifter, 0, sift_ended, p) == 0;
+}
+
+void promises_end_sifting(struct promises *p)
+{
+	if (p->sifting)
+		spread_join(&p->sifter);
+	p->sifting = false;
 }

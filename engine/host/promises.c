@@ -45,6 +45,7 @@ void promises_end(struct promises *p)
 			supply_end(c->supply);
 	pthread_cond_broadcast(&p->changed);
 	pthread_mutex_unlock(&p->lock);
+	promises_end_sifting(p);
 	/* Whoever begins one now finds that all is ending; promises_free() waits for that. */
 	for (struct promising *c = p->first; c; c = c->after) {
 		if (c->started)
@@ -170,8 +171,6 @@ static int start(struct promises *p, const struct lazy *record, struct signature
 		index_lost(c);
 	if (recovered)
 		promising_find_heirs(c);
-	if (c->ended)
-		promising_sift_heirs(c);
 	pthread_mutex_lock(&p->lock);
 	c->after = p->first;
 	p->first = c;
@@ -242,6 +241,7 @@ int promises_recover(struct promises *p, struct err *err)
 	if (r >= 0) {
 		promises_sweep_incoming(p);
 		promises_sweep_stash(p);
+		promises_begin_sifting(p);
 	}
 	if (r < 0 || u.n == 0)
 		return r;

@@ -127,6 +127,8 @@ struct promises {
 	atomic_bool full;       /* a writer has waited in vain for room in the store */
 	bool early;             /* there may be early copies (promises-stash.c) */
 	bool ending;
+	struct spread sifter; /* looks through heirs of captures that have ended */
+	bool sifting;         /* there is one; of promises_recover() and promises_end() */
 };
 
 /* Is a capture at its walk?  lock held */
@@ -187,6 +189,9 @@ const struct promising *promises_find_closing(const struct promises *p,
 bool promising_may_inherit(const struct lazy *record, const struct snapshot *one);
 void promising_find_heirs(struct promising *c); /* after a restart: all that may be */
 void promising_sift_heirs(struct promising *c); /* those that are; once it is indexed */
+/* The same of captures that a cowfsd before this one ended, in a thread. */
+void promises_begin_sifting(struct promises *p);
+void promises_end_sifting(struct promises *p);
 
 /* --- promises-held.c --- */
 

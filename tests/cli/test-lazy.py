@@ -2,6 +2,7 @@
 
 import contextlib
 import ctypes
+import errno
 import itertools
 import json
 import mmap
@@ -1145,6 +1146,122 @@ def of_a_large_file_only_what_is_asked_for_is_read(w):
     assert (path / "large").read_bytes() == want
 
 
+class Steps:
+    """Work of the daemon that stops at each step until it is let on."""
+
+    def __init__(self, w, variable):
+        self.fifo = w.top / "step"
+        os.mkfifo(self.fifo)
+        w.env[variable] = str(self.fifo)
+
+    def begin(self):
+        """Returns when the first step is reached."""
+        self.gate = os.open(self.fifo, os.O_WRONLY)
+
+    def go_on(self):
+        """Until the next step, which has a fifo of its own."""
+        self.fifo.unlink()
+        os.mkfifo(self.fifo)
+        os.close(self.gate)
+        self.gate = None
+
+    def end(self):
+        """And no more steps."""
+        self.fifo.unlink()
+        os.close(self.gate)
+
+    def stop(self, w):
+        """Stop the daemon meanwhile, and then let it on at each step by itself; how many there are."""
+        pid, = w.daemons()
+        asked = subprocess.Popen([SNAP, "stop", "--force"], cwd=w.project, env=w.env, stdout=subprocess.DEVNULL)
+        wait_for(lambda: not (w.store / "run" / "cowfsd.sock").exists())
+        n = 0
+        while Path(f"/proc/{pid}").exists():
+            if self.gate is not None:
+                self.go_on()
+                n += 1
+            try:
+                self.gate = os.open(self.fifo, os.O_WRONLY | os.O_NONBLOCK)
+            except OSError as e:
+                assert e.errno == errno.ENXIO, e
+                time.sleep(0.001)
+        assert asked.wait(60) == 0
+        self.fifo.unlink()
+        return n
+
+
+def begin_large(w, size):
+    """The background is amid a large file, and all that is smaller is read or not far from it."""
+    (w.project / "large").write_bytes(os.urandom(size))
+    steps = Steps(w, "SNAPCOW_READ_PAUSE")
+    lazy = Lazy(w)
+    for top in (lazy.project, lazy.copy):
+        (top / "big").unlink()  # it takes more than one step
+    path = lazy.clone()
+    lazy.release()
+    steps.begin()
+    return steps, lazy, path
+
+
+@test
+def no_small_file_waits_until_a_large_one_is_read(w):
+    """Neither a reader of the clone nor a writer of the project does."""
+    steps, lazy, path = begin_large(w, 4 << 20)
+    for i in range(FILES):
+        done = subprocess.run(["cat", path / "d" / f"f{i}"], stdout=subprocess.PIPE, timeout=60, check=True)
+        assert done.stdout == (lazy.copy / "d" / f"f{i}").read_bytes(), i
+        subprocess.run(["sh", "-c", 'printf x >> "$1"', "sh", lazy.project / "d" / f"f{i}"], timeout=60, check=True)
+    assert not lazy.status()["complete"]
+    steps.end()
+    assert lazy.finish()["lost"] == 0
+    lazy.same(path)
+
+
+@test
+def a_daemon_that_ends_does_not_read_a_large_file_to_its_end(w):
+    steps, lazy, path = begin_large(w, 64 << 20)
+    blocks = steps.stop(w)
+    assert blocks < 200, f"{blocks} of 256 blocks were read"
+    w.ok("mount", "try")
+    assert lazy.finish()["lost"] == 0
+    lazy.same(path)
+
+
+@test
+def a_daemon_that_ends_does_not_look_for_all_heirs(w):
+    (w.project / "many").mkdir()
+    for i in range(16384):
+        (w.project / "many" / f"f{i}").touch()
+    lazy = Lazy(w)
+    path = lazy.clone()
+    w.ok("snapshot", "--lazy")  # it may have come of what the clone's capture lent
+    w.kill_daemon()
+    steps = Steps(w, "SNAPCOW_SIFT_PAUSE")
+    w.ok("mount", "try")
+    steps.begin()
+    looks = steps.stop(w)
+    assert looks < 200, f"{looks} of 256 looks were taken"
+    w.ok("mount", "try")
+    assert lazy.finish()["lost"] == 0
+    lazy.same(path)
+
+
+@test
+def a_daemon_is_ready_before_heirs_of_captures_that_ended_are_looked_for(w):
+    w.env["SNAPCOW_LAZY_HOLD"] = "no"
+    lazy = Lazy(w)
+    path = lazy.clone()
+    (lazy.project / "d" / "f6").unlink()
+    assert lazy.finish()["lost"] == 1
+    w.stop()
+    steps = Steps(w, "SNAPCOW_ENDED_PAUSE")
+    w.ok("mount", "try", timeout=60)
+    steps.begin()
+    assert lazy.status()["lost"] == 1 and unreadable(path / "d" / "f6")
+    assert (path / "d" / "f7").read_text() == (lazy.copy / "d" / "f7").read_text()
+    steps.end()
+
+
 def copies(w):
     """Plain copies of promised files in the store."""
     return sorted(p.name for p in (w.store / "stash").rglob("*") if p.is_file())
@@ -1207,6 +1324,75 @@ def a_writer_who_comes_during_the_walk_does_not_wait_for_its_end(w):
         (path / "d" / f"f{i}").write_bytes((lazy.copy / "d" / f"f{i}").read_bytes())
     assert lazy.finish()["lost"] == 0
     assert not (w.store / "stash").exists()
+    lazy.same(path)
+
+
+def lingering(w, fifo):
+    """How many threads of the daemon wait at the fifo."""
+    pid, = w.daemons()
+    links = [os.readlink(fd) for fd in Path(f"/proc/{pid}/fd").iterdir() if fd.is_symlink()]
+    return sum(link.startswith(str(fifo)) for link in links)
+
+
+def broken_leases(path):
+    """How many writers of files of this file system wait for us."""
+    st = os.stat(path)
+    place = f"{os.major(st.st_dev):02x}:{os.minor(st.st_dev):02x}:"
+    lines = Path("/proc/locks").read_text().splitlines()
+    return sum(" LEASE " in line and " BREAKING " in line and place in line for line in lines)
+
+
+def write_to(path):
+    return subprocess.Popen(["sh", "-c", 'printf x >> "$1"', "sh", path])
+
+
+@test
+def writers_of_files_that_somebody_has_in_hand_stop_no_others(w):
+    (w.project / "large").write_bytes(os.urandom(2 << 20))
+    fifo = w.top / "keep"
+    w.env["SNAPCOW_KEEP_PAUSE"] = str(fifo)
+    lazy = Lazy(w)
+    path = lazy.clone()
+    os.mkfifo(fifo)
+    names = [f"d/f{i}" for i in range(4, 8)]
+    # Four readers have read their files, and each holds up the writer of his.
+    readers = [subprocess.Popen(["cat", path / name], stdout=subprocess.PIPE) for name in names]
+    gate = os.open(fifo, os.O_WRONLY)
+    try:
+        wait_for(lambda: lingering(w, fifo) == len(names))
+        writers = [write_to(lazy.project / name) for name in names]
+        wait_for(lambda: broken_leases(w.project) >= len(names))
+        assert write_to(lazy.project / "large").wait(60) == 0  # it is copied, and not read
+        assert [one.poll() for one in writers] == [None] * len(names)
+    finally:
+        fifo.unlink()
+        os.close(gate)
+    for name, reader, writer in zip(names, readers, writers):
+        assert reader.communicate(timeout=60)[0] == (lazy.copy / name).read_bytes()
+        assert writer.wait(60) == 0
+    assert lazy.finish()["lost"] == 0
+    lazy.same(path)
+
+
+@test
+def a_writer_of_a_file_that_is_being_read_is_waited_for_at_the_end(w):
+    steps = Steps(w, "SNAPCOW_READ_PAUSE")
+    lazy = Lazy(w)
+    path = lazy.clone()
+    lazy.release()
+    steps.begin()  # in the middle of 'big', which is too small to be copied
+    pid, = w.daemons()
+    writer = write_to(lazy.project / "big")
+    wait_for(lambda: broken_leases(w.project))
+    asked = subprocess.Popen([SNAP, "stop", "--force"], cwd=w.project, env=w.env, stdout=subprocess.DEVNULL)
+    wait_for(lambda: not (w.store / "run" / "cowfsd.sock").exists())
+    time.sleep(1)
+    assert writer.poll() is None, "the writer went on, and the file is lost"
+    steps.end()
+    assert writer.wait(60) == 0 and asked.wait(60) == 0
+    wait_for(lambda: not Path(f"/proc/{pid}").exists())
+    w.ok("mount", "try")
+    assert lazy.finish()["lost"] == 0
     lazy.same(path)
 
 
