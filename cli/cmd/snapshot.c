@@ -101,7 +101,8 @@ const struct command cmd_snapshot = {
 	    "everything in the project's directory, ignored and untracked files too; of a clone,\n"
 	    "everything written so far, also by programs that still run there. Content that the\n"
 	    "store already has takes no extra space. When this returns, the snapshot survives power\n"
-	    "loss. Inside a run it saves the run's clone, if the profile allows it. -q prints its\n"
+	    "loss; with --lazy only when its files are read, which `status` tells and --wait waits\n"
+	    "for. Inside a run it saves the run's clone, if the profile allows it. -q prints its\n"
 	    "id alone. A file .snapignore, in the syntax of .gitignore, names what to leave out.\n"
 	    "`log --meta` finds labels. `@` and a bare `rollback` pass over a snapshot made with\n"
 	    "--path.\n",

@@ -5,6 +5,7 @@
 #include "base/size.h"
 #include "cli/out.h"
 #include "cli/progress.h"
+#include "cli/show/clones.h"
 
 static int print_json(const struct invocation *inv, const struct engine_taken *t, struct err *err)
 {
@@ -30,6 +31,8 @@ static int print_json(const struct invocation *inv, const struct engine_taken *t
 		json_set_null(j, "modified");
 		json_set_null(j, "deleted");
 	}
+	json_set_bool(j, "complete", !t->capturing.open);
+	json_set_uint(j, "captured", engine_captured_percent(&t->capturing));
 	json_set_uint(j, "elapsed_ms", t->elapsed_ms);
 	list = json_set_array(j, "skipped");
 	for (size_t i = 0; i < t->n_skipped; i++) {
@@ -65,7 +68,17 @@ static void print_changes(const struct invocation *inv, const struct engine_take
 		out_style(inv, OUT_PLAIN));
 }
 
-static void print_human(const struct invocation *inv, const struct engine_taken *t)
+/* Of one that was to be lazy. */
+static void print_capturing(const struct invocation *inv, const struct engine_taken *t)
+{
+	fputs("  ", inv->out);
+	if (t->capturing.open)
+		clones_print_reading(inv->out, NULL, engine_capturing_left(&t->capturing), "\n");
+	else
+		fputs("all files are read\n", inv->out);
+}
+
+static void print_human(const struct invocation *inv, const struct engine_taken *t, bool lazy)
 {
 	char size[SIZE_TEXT_MAX], time[DURATION_TEXT_MAX];
 
@@ -86,6 +99,30 @@ static void print_human(const struct invocation *inv, const struct engine_taken 
 	fputs("\n", inv->out);
 	if (t->compared)
 		print_changes(inv, t);
+	if (lazy)
+		print_capturing(inv, t);
+}
+
+static int print(const struct invocation *inv, const struct engine_taken *t, bool lazy,
+		 struct err *err)
+{
+	if (inv->json)
+		return print_json(inv, t, err);
+	if (inv->quiet)
+		fprintf(inv->out, "%s\n", t->snapshot.id);
+	else
+		print_human(inv, t, lazy);
+	return CMD_OK;
+}
+
+/* It is there, whatever keeps the rest from being read. */
+static int settle(struct invocation *inv, struct engine_taken *t, struct err *err)
+{
+	int r = engine_settle(inv->engine, t->snapshot.id, &(struct engine_watch){ 0 }, err);
+
+	if (r >= 0)
+		t->capturing = (struct engine_capturing){ 0 };
+	return r;
 }
 
 static void hint(struct invocation *inv, int r, const struct engine_take_options *options)
@@ -100,7 +137,7 @@ int taken_run(struct invocation *inv, struct engine_take_options options, bool w
 	      struct err *err)
 {
 	CLEANUP(engine_taken_done) struct engine_taken taken = { 0 };
-	int r;
+	int r, settled, printed;
 
 	options.watch = progress_watch(inv->progress);
 	r = engine_take(inv->engine, &options, &taken, err);
@@ -108,13 +145,7 @@ int taken_run(struct invocation *inv, struct engine_take_options options, bool w
 	hint(inv, r, &options);
 	if (r < 0)
 		return r;
-	if (inv->json)
-		r = print_json(inv, &taken, err);
-	else if (inv->quiet)
-		fprintf(inv->out, "%s\n", taken.snapshot.id);
-	else
-		print_human(inv, &taken);
-	if (r < 0 || !wait)
-		return r < 0 ? r : CMD_OK;
-	return engine_settle(inv->engine, taken.snapshot.id, &(struct engine_watch){ 0 }, err);
+	settled = wait ? settle(inv, &taken, err) : CMD_OK;
+	printed = print(inv, &taken, options.lazy, settled < 0 ? NULL : err);
+	return settled < 0 ? settled : printed;
 }

@@ -532,6 +532,17 @@ static int take_clone(struct taking *t, struct err *err)
 	return r;
 }
 
+/* Whose promises a clone's snapshot names is not noted: those of captures of its project. */
+static void find_capturing(const struct taking *t, struct engine_capturing *ret)
+{
+	struct promises *p = t->task->host->promises;
+
+	if (!t->options->clone)
+		promises_news(p, &t->snapshot.id, ret);
+	else if (t->options->lazy)
+		promises_project_news(p, &t->project.id, ret);
+}
+
 /* --- either ----------------------------------------------------------------------------- */
 
 int take_snapshot(struct task *task, const struct engine_take_options *options, bool reuse,
@@ -573,6 +584,7 @@ int take_snapshot(struct task *task, const struct engine_take_options *options, 
 		warm_clone_renew(task->host->warm_clone, &t.snapshot);
 	if (!t.is_same && !options->git && !t.owner)
 		event_taken(task, &taken);
+	find_capturing(&t, &taken.capturing);
 	taken.elapsed_ms = engine_clock_ms() - start;
 	*ret = TAKE_STRUCT(taken);
 	return 0;

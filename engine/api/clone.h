@@ -43,18 +43,6 @@ struct engine_stale {
 	struct engine_paths in_project;
 };
 
-/* Files of its base that were not read when that was taken (docs/design/lazy.md). */
-struct engine_capturing {
-	bool open;                 /* some are still to be read */
-	uint64_t files, bytes;     /* all; 0: there were none, or nothing is left to tell */
-	uint64_t done, done_bytes; /* read, or lost */
-	uint64_t lost;             /* changed in the project before they were read */
-	bool remote;               /* a remote has them */
-};
-
-uint64_t engine_capturing_left(const struct engine_capturing *c);   /* bytes to be read */
-unsigned engine_captured_percent(const struct engine_capturing *c); /* 100 only at the end */
-
 struct engine_clone {
 	char *name;                /* owned, as are the others */
 	char *path;                /* where it is mounted, or would be */

@@ -6,6 +6,19 @@
 #include "base/vec.h"
 #include "engine/api/tag.h"
 
+uint64_t engine_capturing_left(const struct engine_capturing *c)
+{
+	return c->open && c->bytes > c->done_bytes ? c->bytes - c->done_bytes : 0;
+}
+
+unsigned engine_captured_percent(const struct engine_capturing *c)
+{
+	if (!c->open || c->files == 0)
+		return 100;
+	/* A file costs about as much as so many bytes. */
+	return (unsigned)((c->done_bytes + (c->done << 14)) * 99 / (c->bytes + (c->files << 14)));
+}
+
 void engine_snapshot_done(struct engine_snapshot *s)
 {
 	texts_free(s->tags, s->n_tags);

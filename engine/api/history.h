@@ -60,8 +60,21 @@ struct engine_stray {
 
 void engine_strays_free(struct engine_stray *list, size_t n);
 
+/* Files of a snapshot that were not read when it was taken (docs/design/lazy.md). */
+struct engine_capturing {
+	bool open;                 /* some are still to be read */
+	uint64_t files, bytes;     /* all; 0: there were none, or nothing is left to tell */
+	uint64_t done, done_bytes; /* read, or lost */
+	uint64_t lost;             /* changed in the project before they were read */
+	bool remote;               /* a remote has them */
+};
+
+uint64_t engine_capturing_left(const struct engine_capturing *c);   /* bytes to be read */
+unsigned engine_captured_percent(const struct engine_capturing *c); /* 100 only at the end */
+
 struct engine_taken {
 	struct engine_snapshot snapshot;
+	struct engine_capturing capturing;
 	char *project;   /* owned; its path */
 	bool registered; /* the project is new to the store */
 	uint64_t dirs;   /* of a project */
@@ -83,8 +96,8 @@ struct engine_taken {
 
 /*
  * Capture a project, which needs no preparation, or take a clone as it is now, and keep
- * that as a snapshot.  Once this returns 0 the snapshot survives power loss; on failure
- * there is none.  -EEXIST if the project has such a tag already.
+ * that as a snapshot.  Once this returns 0 the snapshot survives power loss, but for what a lazy
+ * one has not read yet; on failure there is none.  -EEXIST if the project has such a tag already.
  */
 NODISCARD int engine_take(struct engine *e, const struct engine_take_options *options,
 			  struct engine_taken *ret, struct err *err);

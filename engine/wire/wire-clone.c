@@ -31,17 +31,6 @@ static const struct field stale_fields[] = {
 };
 static const struct fields stale = FIELDS(struct engine_stale, stale_fields);
 
-static const struct field capturing_fields[] = {
-	FIELD(FIELD_BOOL, struct engine_capturing, open),
-	FIELD(FIELD_UINT, struct engine_capturing, files),
-	FIELD(FIELD_UINT, struct engine_capturing, bytes),
-	FIELD(FIELD_UINT, struct engine_capturing, done),
-	FIELD(FIELD_UINT, struct engine_capturing, done_bytes),
-	FIELD(FIELD_UINT, struct engine_capturing, lost),
-	FIELD(FIELD_BOOL, struct engine_capturing, remote),
-};
-static const struct fields capturing = FIELDS(struct engine_capturing, capturing_fields);
-
 static const struct field wire_clone_fields[] = {
 	FIELD(FIELD_NAME, struct engine_clone, name),
 	FIELD(FIELD_NAME, struct engine_clone, path),
@@ -65,7 +54,7 @@ static const struct field wire_clone_fields[] = {
 	FIELD(FIELD_UINT, struct engine_clone, modified),
 	FIELD(FIELD_UINT, struct engine_clone, deleted),
 	FIELD_OF(struct engine_clone, "stale", stale, &stale),
-	FIELD_OF(struct engine_clone, "capturing", capturing, &capturing),
+	FIELD_OF(struct engine_clone, "capturing", capturing, &wire_capturing),
 };
 const struct fields wire_clone = FIELDS(struct engine_clone, wire_clone_fields);
 
@@ -102,7 +91,7 @@ static const struct field wire_overview_fields[] = {
 	FIELD(FIELD_UINT, struct engine_overview, snapshots),
 	FIELD(FIELD_UINT, struct engine_overview, clones),
 	FIELD(FIELD_UINT, struct engine_overview, mounted),
-	FIELD_OF(struct engine_overview, "capturing", capturing, &capturing),
+	FIELD_OF(struct engine_overview, "capturing", capturing, &wire_capturing),
 	FIELD(FIELD_BOOL, struct engine_overview, compared),
 	FIELD(FIELD_UINT, struct engine_overview, added),
 	FIELD(FIELD_UINT, struct engine_overview, modified),

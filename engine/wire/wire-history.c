@@ -40,6 +40,17 @@ static const struct field skipped_fields[] = {
 };
 static const struct fields skipped = FIELDS(struct engine_skipped, skipped_fields);
 
+static const struct field capturing_fields[] = {
+	FIELD(FIELD_BOOL, struct engine_capturing, open),
+	FIELD(FIELD_UINT, struct engine_capturing, files),
+	FIELD(FIELD_UINT, struct engine_capturing, bytes),
+	FIELD(FIELD_UINT, struct engine_capturing, done),
+	FIELD(FIELD_UINT, struct engine_capturing, done_bytes),
+	FIELD(FIELD_UINT, struct engine_capturing, lost),
+	FIELD(FIELD_BOOL, struct engine_capturing, remote),
+};
+const struct fields wire_capturing = FIELDS(struct engine_capturing, capturing_fields);
+
 static const struct field wire_taken_fields[] = {
 	FIELD(FIELD_NAME, struct engine_taken, project),
 	FIELD(FIELD_BOOL, struct engine_taken, registered),
@@ -53,6 +64,7 @@ static const struct field wire_taken_fields[] = {
 	FIELD(FIELD_UINT, struct engine_taken, skipped_more),
 	FIELD_LIST_OF(FIELD_NAMES, struct engine_taken, "left_out", left_out, n_left_out, NULL),
 	FIELD_OF(struct engine_taken, "snapshot", snapshot, &wire_snapshot),
+	FIELD_OF(struct engine_taken, "capturing", capturing, &wire_capturing),
 };
 const struct fields wire_taken = FIELDS(struct engine_taken, wire_taken_fields);
 

@@ -99,6 +99,7 @@ extern const struct fields wire_echo_page;
 /* --- wire-history.c --------------------------------------------------------------------- */
 
 extern const struct fields wire_take_options; /* struct engine_take_options */
+extern const struct fields wire_capturing;    /* struct engine_capturing */
 extern const struct fields wire_taken;        /* struct engine_taken */
 extern const struct fields wire_snapshot;     /* struct engine_snapshot */
 extern const struct fields wire_tag;          /* struct engine_tag */

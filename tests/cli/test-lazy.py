@@ -1659,8 +1659,15 @@ def it_goes_on_beside_a_program_that_is_always_at_work_in_a_clone(w):
 @test
 def snapshot_waits_if_told_to_and_all_is_in_its_json(w):
     lazy = Lazy(w)
+    got = w.ok("snapshot", "--lazy", "--json").json("snap.snapshot/1", "complete", "captured")
+    assert not got["complete"] and got["captured"] == 0, got
+    assert "in the background; 'status' shows how far" in w.ok("snapshot", "--lazy").out.decode()
     lazy.release()
-    w.ok("snapshot", "--lazy", "--wait")
+    assert "all files are read" in w.ok("snapshot", "--lazy", "--wait").out.decode()
+    (w.project / "d" / "f3").write_text("another")
+    for words in (["--lazy", "--wait"], []):
+        got = w.ok("snapshot", "--json", *words).json("snap.snapshot/1", "complete", "captured")
+        assert got["complete"] and got["captured"] == 100, got
     w.ok("clone", "-n", "try", "--from", "@", "--lazy", "--wait")
     got = lazy.status()
     assert got["complete"] and got["captured"] == 100 and got["lost"] == 0, got
