@@ -767,8 +767,8 @@ def a_full_store_stops_the_capture_and_not_a_gc(w):
         for i in range(6):
             (w.project / f"blob{i}").write_bytes(os.urandom(4 << 20))
         lazy = Lazy(w)
+        del w.env["SNAPCOW_LAZY_PAUSE"]
         path = lazy.clone()
-        lazy.release()
         until = time.monotonic() + 60
         while "disk is full" not in (said := w.snap("snapshot", "try").err.decode()):
             assert time.monotonic() < until, said
@@ -1025,6 +1025,32 @@ def the_project_may_go_and_what_was_read_stays(w):
     assert (path / "big").read_bytes() == (lazy.copy / "big").read_bytes()
     assert (path / "mine").read_text() == "mine"
     assert unreadable(path / "d" / "f3")
+
+
+@test
+def the_whole_project_may_go_amid_a_capture(w):
+    """What is held is read all the same, without leases what was read by then stays; the rest is named."""
+    for hold in ("yes", "no"):
+        w.env["SNAPCOW_LAZY_HOLD"] = hold
+        lazy = Lazy(w)
+        path = lazy.clone()
+        lazy.hold(FILES // 2)
+        wait_for(lambda: lazy.status()["captured"] > 0)
+        shutil.rmtree(lazy.project)
+        lazy.release()
+        wait_for(lambda: w.ok("status", "--json", "try", cwd=w.top).json("snap.status/1")["complete"])
+        got = w.ok("status", "--json", "try", cwd=w.top).json("snap.status/1")
+        lost = {p.relative_to(path) for p in path.rglob("*") if p.is_file() and unreadable(p)}
+        twins = {Path("link"), Path("d/f1")} <= lost
+        assert got["lost"] == len(lost) - twins and (got["lost"] > 0) == (hold == "no"), (hold, got, lost)
+        for here in (p for p in lazy.copy.rglob("*") if p.is_file() and not p.is_symlink()):
+            name = here.relative_to(lazy.copy)
+            assert name in lost or (path / name).read_bytes() == here.read_bytes(), name
+        w.ok("check", cwd=w.top)
+        w.ok("rm", "--force", "try", cwd=w.top)
+        shutil.rmtree(lazy.copy)
+        lazy.project.mkdir()
+        w.stop()
 
 
 # What is only read, rewritten with the same bytes, or replaced by a twin, has not changed.
