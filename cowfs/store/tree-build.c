@@ -149,13 +149,6 @@ static void builder_reset(struct tree_builder *t)
 	t->failed = 0;
 }
 
-static uint64_t add_saturated(uint64_t a, uint64_t b)
-{
-	uint64_t sum;
-
-	return __builtin_add_overflow(a, b, &sum) ? UINT64_MAX : sum;
-}
-
 /* Count what one record stands for. */
 static void level_count(struct level *l, const char *name, size_t name_len, uint64_t entries,
 			const struct tree_summary *below)
@@ -164,10 +157,7 @@ static void level_count(struct level *l, const char *name, size_t name_len, uint
 		memcpy(l->first, name, name_len);
 		l->first_len = name_len;
 	}
-	l->entries = add_saturated(l->entries, entries);
-	l->below.files = add_saturated(l->below.files, below->files);
-	l->below.bytes = add_saturated(l->below.bytes, below->bytes);
-	l->below.links = l->below.links || below->links;
+	tree_node_count(&l->entries, &l->below, entries, below);
 }
 
 static int append_child(struct tree_builder *t, struct level *l, const struct tree_child *c,

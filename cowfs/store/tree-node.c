@@ -67,6 +67,22 @@ static int record_err(struct err *err, uint32_t i, const char *flaw)
 	return err_set(err, -EBADMSG, "tree record %u: %s", i, flaw);
 }
 
+static uint64_t add_saturated(uint64_t a, uint64_t b)
+{
+	uint64_t sum;
+
+	return __builtin_add_overflow(a, b, &sum) ? UINT64_MAX : sum;
+}
+
+void tree_node_count(uint64_t *entries, struct tree_summary *below, uint64_t more_entries,
+		     const struct tree_summary *more_below)
+{
+	*entries = add_saturated(*entries, more_entries);
+	below->files = add_saturated(below->files, more_below->files);
+	below->bytes = add_saturated(below->bytes, more_below->bytes);
+	below->links = below->links || more_below->links;
+}
+
 int tree_node_open(const void *data, size_t len, struct tree_node *ret, struct err *err)
 {
 	const uint8_t *h = data;

@@ -41,6 +41,10 @@ NODISCARD int tree_node_entry(const struct tree_node *node, uint32_t i, struct t
 NODISCARD int tree_node_child(const struct tree_node *node, uint32_t i, struct tree_child *ret,
 			      struct err *err);
 
+/* Add what one record stands for to the sums of those before it; a sum never exceeds UINT64_MAX. */
+void tree_node_count(uint64_t *entries, struct tree_summary *below, uint64_t more_entries,
+		     const struct tree_summary *more_below);
+
 /* An entry as a leaf has it, undecoded but for what a builder asks. */
 struct tree_record {
 	const uint8_t *bytes; /* like the name, borrowed from the node */

@@ -29,21 +29,6 @@ struct seen_node *seen_node_get(const struct check_walk *w, int64_t seq)
 	return w->nodes.hash ? map_get(&w->nodes, &seq) : NULL;
 }
 
-static uint64_t add_saturated(uint64_t a, uint64_t b)
-{
-	uint64_t sum;
-
-	return __builtin_add_overflow(a, b, &sum) ? UINT64_MAX : sum;
-}
-
-static void count(struct seen_node *n, uint64_t entries, const struct tree_summary *below)
-{
-	n->entries = add_saturated(n->entries, entries);
-	n->below.files = add_saturated(n->below.files, below->files);
-	n->below.bytes = add_saturated(n->below.bytes, below->bytes);
-	n->below.links = n->below.links || below->links;
-}
-
 /* Sum up the records; the name of the last of them in *ret_name. */
 static int sum_up(struct seen_node *n, const struct tree_node *node, uint32_t from, uint32_t to,
 		  const char **ret_name, size_t *ret_len, struct err *err)
@@ -57,7 +42,7 @@ static int sum_up(struct seen_node *n, const struct tree_node *node, uint32_t fr
 			r = tree_node_child(node, i, &c, err);
 			if (r < 0)
 				return r;
-			count(n, c.entries, &c.below);
+			tree_node_count(&n->entries, &n->below, c.entries, &c.below);
 			*ret_name = c.name;
 			*ret_len = c.name_len;
 			continue;
@@ -69,7 +54,7 @@ static int sum_up(struct seen_node *n, const struct tree_node *node, uint32_t fr
 			e.below = (struct tree_summary){ .files = 1,
 							 .bytes = e.size,
 							 .links = e.form == TREE_LINK };
-		count(n, 1, &e.below);
+		tree_node_count(&n->entries, &n->below, 1, &e.below);
 		n->dirs += e.form == TREE_DIR;
 		*ret_name = e.name;
 		*ret_len = e.name_len;
