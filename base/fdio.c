@@ -127,6 +127,13 @@ static int append_file(int fd, size_t hint, size_t max, struct buf *out)
 	return 0;
 }
 
+int fdio_open_read(int dirfd, const char *name, int flags)
+{
+	int fd = openat(dirfd, name, flags | O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+
+	return fd < 0 ? -errno : fd;
+}
+
 int fdio_read_file(int dirfd, const char *name, size_t max, struct buf *out, struct err *err)
 {
 	AUTO_CLOSE int fd = -1;

@@ -19,6 +19,9 @@ NODISCARD ssize_t fdio_pread(int fd, void *data, size_t len, off_t off);
 NODISCARD int fdio_write(int fd, const void *data, size_t len);
 NODISCARD int fdio_pwrite(int fd, const void *data, size_t len, off_t off);
 
+/* openat() for reading, which never waits for the other end of a fifo; a negative errno. */
+NODISCARD int fdio_open_read(int dirfd, const char *name, int flags);
+
 /* Append a file's whole content to `out`.  -EFBIG, and `out` as it was, if it is over `max` bytes. */
 NODISCARD int fdio_read_file(int dirfd, const char *name, size_t max, struct buf *out,
 			     struct err *err);

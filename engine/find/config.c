@@ -369,13 +369,6 @@ char *config_file(const char *home, const char *name)
 	return text_format("%s/%ssnapcow/%s", set ? config : home, set ? "" : ".config/", name);
 }
 
-static int open_step(int at, const char *name, int flags)
-{
-	int fd = openat(at, name, flags | O_RDONLY | O_NONBLOCK | O_CLOEXEC);
-
-	return fd < 0 ? -errno : fd;
-}
-
 /* Each name of `path` below the directory, and no symlink; takes `at`. */
 static int open_below(int at, const char *path)
 {
@@ -383,19 +376,21 @@ static int open_below(int at, const char *path)
 
 	for (const char *slash; dir >= 0 && (slash = strchr(path, '/')); path = slash + 1) {
 		AUTO_FREE char *name = strndup(path, (size_t)(slash - path));
-		const int next = name ? open_step(dir, name, O_DIRECTORY | O_NOFOLLOW) : -ENOMEM;
+		const int next =
+		    name ? fdio_open_read(dir, name, O_DIRECTORY | O_NOFOLLOW) : -ENOMEM;
 
 		cleanup_close(&dir);
 		dir = next;
 	}
-	return dir < 0 ? dir : open_step(dir, path, O_NOFOLLOW);
+	return dir < 0 ? dir : fdio_open_read(dir, path, O_NOFOLLOW);
 }
 
 int config_read_project(const char *project, const char *name, struct buf *ret, struct err *err)
 {
-	AUTO_CLOSE int top = open_step(AT_FDCWD, project, O_DIRECTORY);
+	AUTO_CLOSE int top = fdio_open_read(AT_FDCWD, project, O_DIRECTORY);
 	AUTO_CLOSE int fd =
-	    top < 0 ? top : open_below(open_step(top, ".snap", O_DIRECTORY | O_NOFOLLOW), name);
+	    top < 0 ? top
+		    : open_below(fdio_open_read(top, ".snap", O_DIRECTORY | O_NOFOLLOW), name);
 	struct stat st;
 	ssize_t n;
 

@@ -61,25 +61,18 @@ static int find_project(struct engine *e, struct places *ret, struct err *err)
 	return 0;
 }
 
-static int open_step(int at, const char *name, int flags)
-{
-	int fd = openat(at, name, flags | O_RDONLY | O_NONBLOCK | O_CLOEXEC);
-
-	return fd < 0 ? -errno : fd;
-}
-
 /* The folder of an origin; -ENOENT if there is none. */
 static int open_folder(const struct places *p, enum engine_profile_origin origin)
 {
 	AUTO_CLOSE int top = -1, snap = -1;
 
 	if (origin == PROFILE_USER)
-		return p->user ? open_step(AT_FDCWD, p->user, O_DIRECTORY) : -ENOENT;
+		return p->user ? fdio_open_read(AT_FDCWD, p->user, O_DIRECTORY) : -ENOENT;
 	if (!p->project)
 		return -ENOENT;
-	top = open_step(AT_FDCWD, p->project, O_DIRECTORY);
-	snap = top < 0 ? top : open_step(top, ".snap", O_DIRECTORY | O_NOFOLLOW);
-	return snap < 0 ? snap : open_step(snap, "profiles", O_DIRECTORY | O_NOFOLLOW);
+	top = fdio_open_read(AT_FDCWD, p->project, O_DIRECTORY);
+	snap = top < 0 ? top : fdio_open_read(top, ".snap", O_DIRECTORY | O_NOFOLLOW);
+	return snap < 0 ? snap : fdio_open_read(snap, "profiles", O_DIRECTORY | O_NOFOLLOW);
 }
 
 static bool is_missing(int r)
@@ -115,7 +108,8 @@ static void found_done(struct found *f)
 static int read_file(int folder, const char *file, const char *shown,
 		     enum engine_profile_origin origin, struct buf *out, struct err *err)
 {
-	AUTO_CLOSE int fd = open_step(folder, file, origin == PROFILE_PROJECT ? O_NOFOLLOW : 0);
+	AUTO_CLOSE int fd =
+	    fdio_open_read(folder, file, origin == PROFILE_PROJECT ? O_NOFOLLOW : 0);
 	struct stat st;
 	ssize_t n;
 
