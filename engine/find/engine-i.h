@@ -29,6 +29,9 @@ struct engine {
 	void *warn_ctx;
 };
 
+/* cowfsd must not touch a directory before it knows that it is not on a mount of its own. */
+NODISCARD int engine_may_read(struct engine *e, const char *dir, struct err *err);
+
 /* Warn the user; the command goes on. */
 void engine_warn(struct engine *e, const char *fmt, ...) PRINTF_LIKE(2, 3);
 

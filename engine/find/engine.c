@@ -129,6 +129,11 @@ bool engine_has_store(const struct engine *e)
 	return !meta || access(meta, F_OK) == 0 || (errno != ENOENT && errno != ENOTDIR);
 }
 
+int engine_may_read(struct engine *e, const char *dir, struct err *err)
+{
+	return e->may_read ? e->may_read(e->may_read_ctx, dir, err) : 0;
+}
+
 void engine_warn(struct engine *e, const char *fmt, ...)
 {
 	char text[512];

@@ -162,18 +162,13 @@ static bool names_project(const struct gitdir *g, const char *project)
 	return !said.bare && strcmp(path_base(g->own), ".git") != 0;
 }
 
-static int may_read(struct engine *e, const char *dir, struct err *err)
-{
-	return e->may_read ? e->may_read(e->may_read_ctx, dir, err) : 0;
-}
-
 /* Find both directories, after asking for each whether we may look at it. */
 static int find(struct engine *e, const char *project, const char *named, struct gitdir *g,
 		struct err *err)
 {
 	AUTO_FREE char *clean = path_clean(project, named), *head = NULL, *up = NULL;
 	struct stat st;
-	int r = clean ? may_read(e, clean, err) : err_nomem(err);
+	int r = clean ? engine_may_read(e, clean, err) : err_nomem(err);
 
 	if (r < 0)
 		return r;
@@ -182,7 +177,7 @@ static int find(struct engine *e, const char *project, const char *named, struct
 	if (!head || lstat(head, &st) < 0)
 		return err_set(err, -ENOENT, "'%s/.git' leads to '%s', which is no repository",
 			       project, clean);
-	r = may_read(e, g->own, err);
+	r = engine_may_read(e, g->own, err);
 	if (r < 0)
 		return r;
 	up = read_line(g->own, "commondir");
@@ -190,7 +185,7 @@ static int find(struct engine *e, const char *project, const char *named, struct
 	if (!g->common || !path_is_below(g->own, g->common))
 		return err_set(err, -ENOENT, "'%s' names no directory above it that has objects",
 			       g->own);
-	return may_read(e, g->common, err);
+	return engine_may_read(e, g->common, err);
 }
 
 int gitdir_find(struct engine *e, const char *project, struct gitdir *ret, struct err *err)

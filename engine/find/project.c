@@ -194,12 +194,6 @@ int project_named(struct engine *e, const char *named, char **ret, struct err *e
 	return 0;
 }
 
-/* cowfsd must not touch a directory before it knows that it is not on a mount of its own. */
-static int may_read(struct engine *e, const char *dir, struct err *err)
-{
-	return e->may_read ? e->may_read(e->may_read_ctx, dir, err) : 0;
-}
-
 /* Choose by the directory in which the command was given. */
 static int choose_around(struct engine *e, char *dir, struct err *err)
 {
@@ -223,7 +217,7 @@ int project_choose(struct engine *e, struct store *s, const char *named, struct 
 
 	if (!dir)
 		return err_nomem(err);
-	r = may_read(e, dir, err);
+	r = engine_may_read(e, dir, err);
 	if (r < 0)
 		return r;
 	if (s)
@@ -236,7 +230,7 @@ int project_choose(struct engine *e, struct store *s, const char *named, struct 
 			return r;
 		p.path = TAKE_PTR(dir);
 	}
-	r = may_read(e, p.path, err);
+	r = engine_may_read(e, p.path, err);
 	if (r < 0)
 		return r;
 	*ret = TAKE_STRUCT(p);
@@ -247,7 +241,7 @@ int project_hidden_at(struct engine *e, struct store *s, const char *dir, enum p
 		      struct project *ret, struct err *err)
 {
 	struct search search = { .dir = dir, .exact = true, .hidden = kind };
-	int r = may_read(e, dir, err);
+	int r = engine_may_read(e, dir, err);
 
 	if (r < 0)
 		return r;
