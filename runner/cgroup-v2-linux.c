@@ -104,7 +104,7 @@ int cgroup_v2_is_ours(int group, struct err *why)
 			    "the root cgroup here has processes of other pid namespaces");
 		first |= pid == 1;
 	}
-	return first ? 0 : err_set(why, -EXDEV, "the root cgroup here is not that of process 1");
+	return first ? 0 : err_set(why, -EXDEV, "process 1 is not in the root cgroup here");
 }
 
 /* One pass over those that are in it now. */

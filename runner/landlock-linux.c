@@ -109,8 +109,8 @@ int landlock_enter(struct run *run, struct err *err)
 	/* The kernel itself never says that; the filter of systemd-nspawn 252 does. */
 	if (abi < 0 && errno == EPERM)
 		return err_set(err, -ENOTSUP,
-			       "a filter of system calls refuses Landlock, as that of a container "
-			       "may: let it allow landlock_create_ruleset, landlock_add_rule and "
+			       "a filter of system calls refuses Landlock, perhaps a container's: "
+			       "let it allow landlock_create_ruleset, landlock_add_rule and "
 			       "landlock_restrict_self, or add --allow-missing landlock");
 	if (abi < 0)
 		return err_set(err, -ENOTSUP,

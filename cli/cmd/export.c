@@ -30,7 +30,7 @@ static const struct opt export_opts[] = {
 		"how to pack it (default: gzip with --oci; with --tar, by the end of FILE)"),
 	OPT_STR(
 	    0, "platform", "OS/ARCH", struct export_args, platform,
-	    "platform of the OCI image (default: that of the image it came from, or this machine's)"),
+	    "platform of the OCI image (default: the same as the image it came from, or this machine's)"),
 	OPT_END,
 };
 _Static_assert(sizeof(struct export_args) <= CMD_ARGS_MAX, "grow CMD_ARGS_MAX");

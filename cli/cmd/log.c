@@ -27,9 +27,9 @@ struct log_args {
 static const struct opt log_opts[] = {
 	OPT_U64('n', "count", "N", struct log_args, count, "list the newest N only"),
 	OPT_FLAG('a', "all", struct log_args, all,
-		 "automatic ones too; without CLONE also those of all clones"),
+		 "automatic ones too, and without CLONE the snapshots of all clones"),
 	OPT_FLAG('g', "graph", struct log_args, graph,
-		 "those of the project and all clones, drawn as a graph"),
+		 "the project and all clones, drawn as a graph"),
 	OPT_FLAG(0, "agent", struct log_args, agent,
 		 "steps of agents that have hooks; the word may be the agent's name"),
 	OPT_LIST(0, "meta", "KEY[=VALUE]", struct log_args, meta,

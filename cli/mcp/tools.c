@@ -403,8 +403,8 @@ const struct tool tools[] = {
 	{
 	    .name = "snap_experiment_show",
 	    .title = "Show experiments",
-	    .description = "Show an experiment with its arms as it is now, or list those of this "
-			   "project.",
+	    .description = "Show an experiment with its arms as it is now, or list the "
+			   "experiments of this project.",
 	    .page = APP_EXPERIMENT,
 	    .command = "experiment",
 	    .fixed = { "list" },

@@ -97,8 +97,7 @@ static int verify_tables(struct db *db, enum schema_file f, struct err *err)
 	if (r < 0)
 		return r;
 	if (!tables || len != strlen(files[f].tables) || memcmp(tables, files[f].tables, len) != 0)
-		return err_set(err, -EBADMSG,
-			       "'%s' is damaged: its tables are not those of format %d",
+		return err_set(err, -EBADMSG, "'%s' is damaged: its tables do not match format %d",
 			       db_path(db), SCHEMA_VERSION);
 	return 0;
 }

@@ -67,7 +67,7 @@ static int add_pack(struct supply *s, const char *hex, struct err *err)
 	if (r < 0)
 		return r;
 	if (!digest_equal(&of, &pack))
-		return err_set(err, -EBADMSG, "the index of pack %s is that of another", hex);
+		return err_set(err, -EBADMSG, "the index of pack %s belongs to another pack", hex);
 	fd = openat(s->dir, pack_file_name(hex, "pack", name),
 		    O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0600);
 	if (fd < 0)

@@ -48,7 +48,7 @@ int on_trust_check(struct engine *e, const struct target *t, const struct engine
 	if (r < 0 || !s.required)
 		return r;
 	if (strcmp(res->ticket, ticket) != 0)
-		return err_set(err, -ECANCELED, "'%s' is not accepted: it is that of ticket %.12s",
+		return err_set(err, -ECANCELED, "'%s' is not accepted: it belongs to ticket %.12s",
 			       subject, res->ticket);
 	if (!result_is_claim(res))
 		return 0;

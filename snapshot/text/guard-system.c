@@ -56,7 +56,7 @@ static const struct guard_rule rules[] = {
 	  "/var/lib/dnf/\n/var/lib/alternatives/\n/etc/alternatives/\n",
 	  "a package manager takes it for what is installed: install the package instead", GUARD_HOLD },
 	{ "programs", "/bin\n/sbin\n/lib\n/lib32\n/lib64\n/libx32\n/usr\n/opt\n",
-	  "whoever runs it, root too, runs what is in it", GUARD_HOLD },
+	  "a user who runs it, root too, runs what is in it", GUARD_HOLD },
 	{ "identity", "/etc/machine-id\n/var/lib/dbus/machine-id\n/etc/hostname\n/etc/hostid\n",
 	  "other machines know this one by it", GUARD_WARN },
 	{ "network", "/etc/hosts\n/etc/resolv.conf\n/etc/netplan/\n/etc/NetworkManager/\n/etc/nftables*\n"

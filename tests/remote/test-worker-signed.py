@@ -132,7 +132,7 @@ def a_queue_that_lies_about_a_result_is_found_out(w):
             client = Client(nats)
             real = client.result(worker.wait("done")["ticket"])
         assert real["signature"].startswith("-----BEGIN SSH SIGNATURE-----\n"), real
-        lies = (({}, f"it is that of ticket {real['ticket'][:12]}"),
+        lies = (({}, f"it belongs to ticket {real['ticket'][:12]}"),
                 ({"ticket": None}, "its signature does not fit what it says"),
                 ({"ticket": None, "signature": None}, "it is not signed"),
                 ({"ticket": None, "signature": None, "snapshot": None, "added": 0}, "it is not signed"),

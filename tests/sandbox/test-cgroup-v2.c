@@ -129,7 +129,7 @@ TEST(a_root_group_without_process_1_is_somebody_else_s)
 	cgroupfs_call_from("/box", "/box");
 	CHECK_OK(cgroup_open(&all, &g, &why), &why);
 	CHECK(!g);
-	CHECK_HAS(why.msg, "not that of process 1");
+	CHECK_HAS(why.msg, "process 1 is not in the root cgroup here");
 	is_as_it_was("/box");
 }
 

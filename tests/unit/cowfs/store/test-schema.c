@@ -244,7 +244,7 @@ TEST(tables_other_than_ours_are_refused)
 		const char *dir = new_store(changes[i].name);
 
 		damage_sql(dir, "meta.db", "%s", changes[i].sql);
-		check_probe(dir, SCHEMA_META, -EBADMSG, "its tables are not those of format 1");
+		check_probe(dir, SCHEMA_META, -EBADMSG, "its tables do not match format 1");
 		check_open_refused(dir, -EBADMSG);
 	}
 }
