@@ -15,7 +15,7 @@
 #include "base/opt.h"
 #include "engine/api/engine.h"
 
-/* What the program's exit codes mean to whoever called it. */
+/* What the program's exit codes mean to its caller. */
 enum cmd_status {
 	CMD_OK = 0,
 	CMD_FAILED = 1,

@@ -8,7 +8,7 @@
 
 /*
  * Put `text` into a file of its own whose name ends as `like` does, and wait for $VISUAL, else
- * $EDITOR, else vi, to end.  *ret_path is that file; owned, and whoever called removes it.
+ * $EDITOR, else vi, to end.  *ret_path is that file; owned, and the caller removes it.
  */
 NODISCARD int editor_open(const char *text, const char *like, char **ret_path, struct err *err);
 

@@ -47,7 +47,7 @@ void screen_reset_below(FILE *terminal)
 {
 	const char *kind = getenv("TERM");
 
-	/* Not the second screen: whoever is not on it would go back to where the cursor was saved. */
+	/* Not the second screen: a terminal that is not on it would go back to where the cursor was saved. */
 	fputs(kind && strcmp(kind, "dumb") != 0 ? "\n\033[!p\033[0m\r" : "\n", terminal);
 }
 

@@ -26,7 +26,7 @@ void packages_done(struct packages *p);
 NODISCARD int packages_load(struct store *s, const struct object_id *root, struct packages *ret,
 			    struct err *err);
 
-/* Add what one text says; for those who have no tree. */
+/* Add what one text says, for callers without a tree. */
 NODISCARD int packages_parse(struct packages *p, const char *text, size_t len, struct err *err);
 void packages_sort(struct packages *p);
 

@@ -199,7 +199,7 @@ static void obey(struct run *run, pid_t command)
 	size_t n_fds;
 
 	if (line_receive(run->line, &msg, fds, &n_fds) <= 0)
-		_exit(125); /* whoever watched is gone, and with us all the others */
+		_exit(125); /* the watcher is gone, and with us all the others */
 	if (msg.kind == LINE_SIGNAL)
 		kill(-command, msg.value);
 	else if (msg.kind == LINE_END)

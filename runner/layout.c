@@ -19,7 +19,7 @@ static const char *const folders[] = {
 	"/libx32", "/etc", "/opt",  "/nix", "/gnu",
 };
 
-/* What in them is for the machine's own eyes, whoever could read it. */
+/* What in them concerns the machine alone, although anyone could read it. */
 static const char *const secrets[] = {
 	"/etc/shadow",
 	"/etc/shadow-",

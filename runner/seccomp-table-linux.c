@@ -219,7 +219,7 @@ const struct seccomp_judged seccomp_judged[] = {
 	    .otherwise = SECCOMP_SAYS_EPERM,
 	},
 	{
-	    /* Line disciplines, bridges and VLANs load modules of the kernel, whoever asks. */
+	    /* Line disciplines, bridges and VLANs load modules of the kernel for any caller. */
 	    .call = "ioctl",
 	    .n_cases = 7,
 	    .cases = { { 1, ALL_BITS, PUSH_INPUT, .then = SECCOMP_SAYS_EPERM },
@@ -232,7 +232,7 @@ const struct seccomp_judged seccomp_judged[] = {
 	    .otherwise = SECCOMP_SAYS_ALLOW,
 	},
 	{
-	    /* Who opens a leased file waits 45 s, outside too, and asks for no lock. */
+	    /* A program that opens a leased file waits 45 s, outside too, and asks for no lock. */
 	    .call = "fcntl",
 	    .n_cases = 2,
 	    .cases = { { 1, ALL_BITS, TAKE_LEASE, .then = SECCOMP_SAYS_EPERM },

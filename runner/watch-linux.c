@@ -66,7 +66,7 @@ struct watch {
 	bool at_exec;
 };
 
-/* Whoever answers calls that wait needs it too. */
+/* The process that answers calls that wait needs it too. */
 static void set_listener(struct watch *w, int fd)
 {
 	cleanup_close(&w->listener);

@@ -29,7 +29,7 @@ static void print_name(const char *name, const char *about, void *ctx)
 	fprintf(out, "%s\t%.*s\n", name, (int)strcspn(about, "\t\n"), about);
 }
 
-/* Whoever presses TAB wants names, and no word of what is in the way of them. */
+/* A user who presses TAB wants names, and no word about errors. */
 static int print_names(struct invocation *inv, enum engine_names what)
 {
 	const struct engine_options options = { .dir = inv->dir, .store = inv->store };

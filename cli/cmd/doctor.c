@@ -47,7 +47,7 @@ static int print_json(const struct invocation *inv, const struct engine_diagnosi
 	return json_print(&doc, inv->out, err);
 }
 
-/* Can whoever reads this be shown more than ASCII? */
+/* Can the reader be shown more than ASCII? */
 static bool utf8_wanted(void)
 {
 	locale_t locale = newlocale(LC_CTYPE_MASK, "", (locale_t)0), before;

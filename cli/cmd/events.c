@@ -285,7 +285,7 @@ static void warn_of_lost(struct printing *p)
 	p->lost = 0;
 }
 
-/* Whoever follows wants to see it now. */
+/* A reader who follows wants to see it now. */
 static int print_event(const struct engine_event *e, void *ctx, struct err *err)
 {
 	struct printing *p = ctx;

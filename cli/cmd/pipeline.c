@@ -224,7 +224,7 @@ static int print_address(struct invocation *inv, const char *address, struct err
 		json_set_name(j, "address", address);
 		r = json_print(&doc, inv->out, err);
 	}
-	/* It runs on, and whoever started it wants to know where. */
+	/* It runs on, and the user who started it wants to know where. */
 	if (r >= 0 && fflush(inv->out) != 0)
 		return err_sys(err, "printing the address");
 	return r;

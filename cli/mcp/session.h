@@ -78,7 +78,7 @@ void session_forget(struct session *s, const struct buf *out);
 /* The client has gone, and wants none of what it asked for: as if it had cancelled every call. */
 void session_cancel_all(struct session *s);
 
-/* Answer those who listen for what changes: nothing more will come. */
+/* Tell the clients that listen for changes that no more will come. */
 NODISCARD int session_end_listening(struct session *s, struct err *err);
 
 /* How many descriptors its calls need, and what they are. */

@@ -85,7 +85,7 @@ void questions_set_now(const struct invocation *inv, struct json j, const struct
 
 /*
  * The terminal is the run's, which can paint over whatever stands there.  So neither the id nor the
- * target is shown: whoever decides reads them where the run cannot write.
+ * target is shown: the user who decides reads them where the run cannot write.
  */
 static void point_elsewhere(const struct prompt *asked, const struct engine_question *q)
 {

@@ -18,7 +18,7 @@ int layer_getattr(struct layer *l, uint64_t node, struct stat *ret, struct err *
 
 /*
  * Without the right to execute, set-gid gives nobody anything; but it may come to mean something with
- * a later chmod, so whoever is not of the group and writes takes it away, as on other file systems.  A
+ * a later chmod, so a writer outside of the group takes it away, as on other file systems.  A
  * change of the owner (`call` NULL) leaves it.
  */
 void node_kill_priv(const struct layer_call *call, struct node *n)

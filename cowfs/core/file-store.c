@@ -124,7 +124,7 @@ static int edit_add(struct edit *ed, const struct extent *e, struct err *err)
 	r = batch_put(ed->b, OBJECT_CHUNK, ed->bytes, len, id, err);
 	if (r < 0)
 		return r;
-	/* Whoever changes part of a block is likely to go on there, as one who appends does. */
+	/* A program that changes part of a block is likely to go on there, as an appending one does. */
 	if (merged)
 		cache_add(ed->under.cache, OBJECT_CHUNK, id, ed->bytes, len);
 	ch->chunk = id;

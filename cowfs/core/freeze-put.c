@@ -138,7 +138,7 @@ static void putting_done(struct putting *p)
 	free(p->bodies);
 }
 
-/* Writers wait for whoever makes room. */
+/* Writers wait for the thread that makes room. */
 static bool is_waited(const struct putting *p)
 {
 	const struct layer *l = p->f->l;
@@ -146,7 +146,7 @@ static bool is_waited(const struct putting *p)
 	return p->waited || l->waiting > 0 || layers_pressed(l->all);
 }
 
-/* The caller's time is counted by whoever calls; nobody else sees that of the other threads. */
+/* The caller counts its own time; only we see how long the other threads take. */
 static int put_at(unsigned member, size_t i, void *ctx, struct err *err)
 {
 	const struct putting *p = ctx;

@@ -11,7 +11,7 @@
 #include "cowfs/core/halves-i.h"
 #include "cowfs/core/layer-i.h"
 
-/* For so many directories it is expected that whoever lists them reads the files. */
+/* For so many directories it is expected that a program that lists them reads the files. */
 #define READING_DIRS 8
 
 /* --- reading ---------------------------------------------------------------------------- */
@@ -194,7 +194,7 @@ static int find_promise(struct layer *l, uint64_t id, uint64_t off, struct objec
 }
 
 /*
- * 1 if the bytes are there.  Whoever changes the file meanwhile does so beside this read, for
+ * 1 if the bytes are there.  A write that changes the file meanwhile does so beside this read, for
  * which the file was as it is promised.
  */
 static int peek_bytes(struct layer *l, const struct layer_call *call, uint64_t id, uint64_t off,

@@ -132,7 +132,7 @@ void node_keep(struct layer *l, struct node *n)
 
 	if (!has_content && !has_xattrs)
 		return;
-	/* Without memory for it a gc may take the file from whoever has it open: he gets EIO. */
+	/* Without memory for it a gc may take the file from a program that has it open, which gets EIO. */
 	k = calloc(1, sizeof(*k));
 	if (!k)
 		return;

@@ -39,7 +39,7 @@ static void hold(struct op *op, const struct cached *o)
 	op->held[op->n_held++] = o;
 }
 
-/* Whoever lists a directory asks for the same tree once for each name. */
+/* A program that lists a directory asks for the same tree once for each name. */
 static const struct cached *find_newest(const struct op *op, enum object_kind kind,
 					const struct object_id *id)
 {
@@ -80,7 +80,7 @@ static int get_object(struct op *op)
 
 /*
  * Where a directory is persisted faster than its names can be read, those that were read are
- * always of another tree; whoever met that once keeps persists away while he reads.
+ * always of another tree; a caller that met that once keeps persists away while it reads.
  */
 static int get_listing(struct op *op)
 {
@@ -137,7 +137,7 @@ static int get_unlocked(struct op *op, int (*fn)(struct op *op))
 	return r;
 }
 
-/* Programs that rename give up on EBUSY; whoever holds names does so for less, unless the machine is busy. */
+/* Programs that rename give up on EBUSY; names are held for less than that, unless the machine is busy. */
 #define NAMES_WAIT_MS 2000
 
 /* Each takes a thread of the mount, and the kernel lets nobody look up a name in its directories meanwhile. */

@@ -17,7 +17,7 @@
 #include "cowfs/core/layers-i.h"
 
 /*
- * Whoever calls fsync waits for all of them, and the watchdog ends a mount that does not answer for
+ * A program that calls fsync waits for all of them, and the watchdog ends a mount that does not answer for
  * long.  So there are only so many bytes, or one file.
  */
 static bool is_too_much(const struct layer *l, const struct node *n)

@@ -164,7 +164,7 @@ static int keep_and_persist(struct persist *p, struct err *err)
 	return r < 0 ? r : persist_run(p, err);
 }
 
-/* Whoever waits for a persist that began after his call needs none of his own. */
+/* A caller that waits for a persist that began after its call needs none of its own. */
 int layer_sync(struct layer *l, uint64_t node, struct err *err)
 {
 	struct persist p = { .l = l, .durability = BATCH_SAFE };

@@ -8,7 +8,7 @@
 
 /*
  * The connection is replaced by one to nowhere, under the same number: the kernel ends one that
- * nobody has open any more, and whoever uses the number meanwhile reads its end.  That
+ * nobody has open any more, and a thread that uses the number meanwhile reads its end.  That
  * needs no privilege, no fusectl, and no lock that a hung thread might hold.
  */
 void mount_abort(struct mount *m)

@@ -251,7 +251,7 @@ static void reply_phantom(fuse_req_t req, uint64_t node)
 	const struct layer_found found = { .node = node, .st = phantom_stat(node) };
 	struct fuse_entry_param e = reply_entry_of(&found);
 
-	e.entry_timeout = 0; /* whoever comes next is to find what is there */
+	e.entry_timeout = 0; /* the next lookup is to find what is there */
 	fuse_reply_entry(req, &e);
 }
 

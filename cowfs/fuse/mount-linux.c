@@ -372,7 +372,7 @@ static void remains_end(struct job *j)
 }
 
 /*
- * Whoever lets go of a mount last has to wait until the kernel has forgotten all that it knew of
+ * The last process to let go of a mount has to wait until the kernel has forgotten all that it knew of
  * the files in it: milliseconds for some thousands.  A thread that nobody waits for had better do
  * that.  The connection ends without it.
  */

@@ -33,7 +33,7 @@ struct mount_shift {
 #define MOUNT_OWNER_NAME "security.snapcow.owner" /* "33:-1": -1 leaves one of the two as it is */
 
 /*
- * Of a directory on a mount that was adopted, set by whoever administers its user namespace: "259:null".  The
+ * Of a directory on a mount that was adopted, set by the administrator of its user namespace: "259:null".  The
  * next whiteout that is made there with this name is the character device of this number instead.
  */
 #define MOUNT_NODE_NAME "security.snapcow.node"
@@ -49,7 +49,7 @@ struct mount_options {
 	struct mount_shift shift;
 	/*
 	 * Every file is shown as that of one user and group, without an ACL.  Its owner is what the extended
-	 * attribute MOUNT_OWNER_NAME says, which whoever administers the mount's user namespace can set.
+	 * attribute MOUNT_OWNER_NAME says, which the administrator of the mount's user namespace can set.
 	 */
 	bool one_id;
 	uint32_t one_uid, one_gid;

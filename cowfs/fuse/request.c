@@ -108,7 +108,7 @@ void request_take(struct mount *m, void *bytes, size_t len)
 		return;
 	}
 	rq.later = wire_always_waits(bytes);
-	/* Before the answer, so that whoever has it finds its request counted. */
+	/* Before the answer, so that a program that has it finds its request counted. */
 	atomic_fetch_add_explicit(&m->requests, 1, memory_order_relaxed);
 	if (!rq.later)
 		handle(&rq);

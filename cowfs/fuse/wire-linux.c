@@ -251,7 +251,7 @@ bool wire_is_no_echo(const void *bytes)
 
 /* --- ids -------------------------------------------------------------------------------- */
 
-/* The request makes something, whose owner is whoever asks. */
+/* The request makes something that its sender will own. */
 static bool makes_something(enum fuse_opcode code)
 {
 	switch ((unsigned)code) {

@@ -62,7 +62,7 @@ static int move_log(struct db *db, int mode, int wait_ms, struct err *err)
 
 int db_checkpoint(struct db *db, bool reset, struct err *err)
 {
-	/* Whoever reads may go on: to wait for them here would make every commit wait. */
+	/* Readers may go on: to wait for them here would make every commit wait. */
 	return reset ? move_log(db, SQLITE_CHECKPOINT_TRUNCATE, 0, err)
 		     : move_log(db, SQLITE_CHECKPOINT_PASSIVE, DB_BUSY_MS, err);
 }

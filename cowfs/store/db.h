@@ -82,7 +82,7 @@ NODISCARD int db_reserve(struct db *db, struct err *err);
 /* Move the log into the database, as far as readers allow; with `reset`, empty it if nobody reads. */
 NODISCARD int db_checkpoint(struct db *db, bool reset, struct err *err);
 
-/* The same with `reset`, waiting a moment for those who read now. */
+/* The same with `reset`, waiting a moment for present readers. */
 NODISCARD int db_empty_log(struct db *db, struct err *err);
 
 /*

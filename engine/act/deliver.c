@@ -495,7 +495,7 @@ int deliver_trees(struct promoting *p, struct err *err)
 	r = check_target(p, p->target.path, &st, err);
 	if (r < 0)
 		return r;
-	/* Whoever had the turn before may have registered it. */
+	/* The task that had the turn before may have registered it. */
 	if (catalog_id_is_zero(&p->target.id))
 		r = find_target_again(p, err);
 	if (r < 0)

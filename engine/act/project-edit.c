@@ -403,7 +403,7 @@ static int take_turns(struct editing *e, struct err *err)
 	return 0;
 }
 
-/* Whoever waited looks again.  What speeds up surveys names files by inode number. */
+/* Tasks that waited look again.  What speeds up surveys names files by inode number. */
 static int check_still(struct editing *e, const struct project *p, struct err *err)
 {
 	int r = project_still(e->store, p, err);

@@ -502,7 +502,7 @@ static int switch_clone(struct rebasing *p, char *message, struct err *err)
 
 	if (r < 0)
 		return r;
-	/* Whoever had the turn before may have removed or rebased the clone. */
+	/* The task that had the turn before may have removed or rebased the clone. */
 	r = clone_find(p->store, p->clone.name, &found, err);
 	if (r < 0)
 		return r;

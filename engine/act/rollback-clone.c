@@ -186,7 +186,7 @@ int rolling_move_clone(struct rolling *g, struct err *err)
 
 	if (r < 0)
 		return r;
-	/* Whoever had the turn before may have removed the clone, and made it anew. */
+	/* The task that had the turn before may have removed the clone, and made it anew. */
 	r = clone_find(g->store, g->clone.name, &found, err);
 	if (r < 0)
 		return r;

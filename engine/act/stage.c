@@ -557,7 +557,7 @@ struct sweeping {
 	size_t n;
 };
 
-/* Has the clone's run died, and whoever decides on it, too? */
+/* Has the clone's run died, and the process that decides on it, too? */
 static bool is_left(const struct host *h, const struct clone *c)
 {
 	char id[STAGE_RUN_SIZE];

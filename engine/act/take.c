@@ -405,7 +405,7 @@ static int take_in_turn(struct taking *t, struct err *err)
 
 	if (r < 0)
 		return r;
-	/* Whoever had the turn before may have registered it. */
+	/* The task that had the turn before may have registered it. */
 	r = catalog_id_is_zero(&t->project.id) ? choose_project(t, err)
 					       : project_still(t->store, &t->project, err);
 	return r < 0 ? r : take_beside(t, err);

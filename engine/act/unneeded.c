@@ -109,7 +109,7 @@ static int is_it(const struct lazy *l, void *ctx, struct err *err)
 	return l->ended == 0 && catalog_id_same(&l->id, &wanted->id);
 }
 
-/* host->snapshots held for writing.  1 if it is gone.  Whoever halts it resumes it, and nobody else does. */
+/* host->snapshots held for writing.  1 if it is gone.  The caller that halts it also resumes it. */
 static int end_locked(struct host *h, const struct lazy *l, bool *ret_halted, struct err *err)
 {
 	AUTO_FREE char *tag = tag_of(h, l);

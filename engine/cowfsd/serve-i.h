@@ -46,7 +46,7 @@ NODISCARD int server_init(struct server *s, struct host *h, int run_fd, int wake
 			  struct err *err);
 void server_done(struct server *s);
 
-/* Warn whoever asks next, once. */
+/* Warn the next caller, once. */
 void server_set_notice(struct server *s, const char *text);
 
 /* Somebody connects. */

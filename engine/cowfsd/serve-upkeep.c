@@ -33,7 +33,7 @@ int serve_check(struct task *task, const struct engine_watch *watch, struct json
 			    &wire_check, &check);
 }
 
-/* Whoever is served here has waited for it. */
+/* The caller served here has waited for it. */
 int serve_settle(struct task *task, const struct engine_watch *watch, struct json options,
 		 struct json answer, struct err *err)
 {

@@ -36,7 +36,7 @@ bool arm_is_elsewhere(const struct work *w, const struct engine_arm *arm)
 	return w->x->on.queue && arm->state == ENGINE_ARM_RUNNING;
 }
 
-/* A file may name it from the project's directory, and whoever resumes the experiment may be elsewhere. */
+/* A file may name it from the project's directory, and a resume may start in another directory. */
 static int make_absolute(struct engine *e, char **file, struct err *err)
 {
 	AUTO_FREE char *path = *file ? path_clean(e->dir, *file) : NULL;

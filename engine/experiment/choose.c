@@ -122,7 +122,7 @@ static int explain_conflicts(const struct engine_promotion *p, struct engine_arm
 			buf_str(&paths));
 }
 
-/* Of what the experiment itself promotes; whoever asks for an arm later gets an answer at once. */
+/* Of what the experiment itself promotes; a user who asks for an arm later gets an answer at once. */
 static int explain(struct work *w, struct engine_arm *arm, struct err *err)
 {
 	if (w->x->ended != 0)
@@ -217,7 +217,7 @@ int choose_arm(struct work *w, struct engine_arm *arm, struct err *err)
 	return r;
 }
 
-/* A clone that is gone cannot be promoted by whoever resumes either, so that is what came of it. */
+/* A clone that is gone cannot be promoted after a resume either, so that is what came of it. */
 static int choose_one(struct work *w, struct engine_arm *arm, struct err *err)
 {
 	int r = choose_arm(w, arm, err);

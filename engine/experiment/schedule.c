@@ -293,7 +293,7 @@ int schedule_arms(struct work *w, struct err *err)
 			return schedule_stop(w, "enough arms have passed", err);
 		if (work_left(w) == 0)
 			return schedule_stop(w, "the time of the whole is up", err);
-		/* An arm goes on in the room of what was inside.  Who waits for the first run hears before that. */
+		/* An arm goes on in the room of what was inside.  Callers that wait for the first run hear before that. */
 		r = w->began ? 0 : settle(w, err);
 		active = count_active(x);
 		if (r >= 0)

@@ -94,7 +94,7 @@ static void interrupt(struct work *w)
 		log_warn("%s, continuing", err.msg);
 }
 
-/* Whoever looks at it later sees why nobody works on it. */
+/* A user who looks at it later sees why nobody works on it. */
 static void note_problem(struct work *w, int r, const struct err *err)
 {
 	if (r == -EINTR || !err)

@@ -227,7 +227,7 @@ static int follow(struct reading *r, struct err *err)
 
 /* --- the whole -------------------------------------------------------------------------- */
 
-/* A store in which nothing happened yet has no log; whoever follows waits for the first event. */
+/* A store in which nothing happened yet has no log; followers wait for the first event. */
 static int open_dir(struct reading *r, const struct engine *e, struct err *err)
 {
 	r->dir = path_join(e->store_path, r->options->calls ? CALLS_DIR : EVENTS_DIR);

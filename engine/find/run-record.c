@@ -151,7 +151,7 @@ void run_record_use(struct run_record *r, const void *line, size_t len)
 		return;
 	if (r->use_fd < 0)
 		r->use_fd = make(r->dir_fd, r->id, USE);
-	/* Half a line is passed over by whoever reads it. */
+	/* Readers pass over half a line. */
 	if (r->use_fd >= 0)
 		IGNORE_RESULT(fdio_write(r->use_fd, line, len),
 			      "a full disk costs the curve of a run that lives, and no more");

@@ -58,7 +58,7 @@ static int take(void *ctx, uint64_t key, int fd)
 	struct leased *one;
 	int r = -ENOENT;
 
-	(void)fd; /* holding_open() finds it for whoever keeps the promise */
+	(void)fd; /* holding_open() finds it for the thread that keeps the promise */
 	pthread_mutex_lock(&h->lock);
 	one = map_get(&h->by_key, &key);
 	if (one) {

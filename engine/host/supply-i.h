@@ -70,7 +70,7 @@ struct supply_since supply_begin_wait(struct supply *s);
 /* 0 if there is hope; else -EIO and why nothing comes. */
 NODISCARD int supply_check_wait(struct supply *s, const struct supply_since *since,
 				const struct supply_file *what, struct err *err);
-/* cowfsd ends: whoever waits goes on, and fails. */
+/* cowfsd ends: readers that wait go on, and fail. */
 void supply_end(struct supply *s);
 /* 0 if the fetch goes on; else -EIO and why it does not. */
 NODISCARD int supply_check(struct supply *s, struct err *err);

@@ -23,7 +23,7 @@ void supply_await(struct supply *s, unsigned ms)
 	sys_cond_wait_ms(&s->changed, &s->lock, ms);
 }
 
-/* --- whoever waits ------------------------------------------------------------------------ */
+/* --- readers that wait -------------------------------------------------------------------- */
 
 /* lock held */
 static void note_failure(struct supply *s, const struct err *why)

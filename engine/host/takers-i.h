@@ -22,7 +22,7 @@
 struct takers {
 	uint64_t at;       /* ms: when the last one was taken; 0: none was */
 	uint64_t requests; /* of programs in clones, up to then */
-	uint64_t thorough; /* ms: until then, whoever takes one is expected to look at most names */
+	uint64_t thorough; /* ms: until then, takers are expected to look at most names */
 	bool asked;        /* for warm ones, before they came */
 	unsigned waiting;
 };
@@ -33,7 +33,7 @@ void takers_learn(struct takers *t, uint64_t requests, uint64_t files, uint64_t 
 /* One was taken. */
 void takers_took(struct takers *t, uint64_t requests, uint64_t now);
 
-/* Is whoever takes one to wait until it is walked through? */
+/* Must a taker wait until it is walked through? */
 bool takers_are_patient(const struct takers *t, uint64_t now);
 
 /* Must nobody walk now? */

@@ -142,7 +142,7 @@ static uint64_t requests_of_others(const struct warm_clone *s)
 	return others_count(&s->others, meter_total(), requests_of_all(s));
 }
 
-/* Whoever announced a need waits for it; else one at a time disturbs least.  lock held */
+/* A task that announced a need waits for it; else one at a time disturbs least.  lock held */
 static bool may_walk(const struct warm_clone *s)
 {
 	const size_t most = s->announced > 0 && sys_processors() > 1 ? WALKERS_MAX : 1;

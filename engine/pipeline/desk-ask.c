@@ -26,7 +26,7 @@ static bool is_usual_of(const char *address, uid_t uid)
 	       named == uid;
 }
 
-/* Whoever can write in the directory of the socket could put another one there. */
+/* A user who can write in the directory of the socket could put another one there. */
 static int check_keeper(int dir, int fd, const char *address, struct err *err)
 {
 	struct stat st;

@@ -300,7 +300,7 @@ int engine_ship_on(struct engine *e, const char *id, const struct engine_ship_op
 	r = pipeline_load(e, ret->project, &s.pipeline, err);
 	if (r < 0)
 		return r;
-	/* Whoever made it may have died before that. */
+	/* The process that made it may have died before that. */
 	if (ret->n_passed == 0)
 		r = keep_there(e, ret, err);
 	if (r < 0)

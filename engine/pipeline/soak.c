@@ -72,7 +72,7 @@ static bool is_healthy(const char *command, const char *dir, char *why, size_t s
 	pid_t pid;
 	int status = 0, r;
 
-	/* Whoever started us may ignore it, and then nobody could learn how a child ended. */
+	/* The process that started us may ignore it, and then nobody could learn how a child ended. */
 	signal(SIGCHLD, SIG_DFL);
 	r = spawn(command, dir, &pid);
 	if (r < 0) {

@@ -11,7 +11,7 @@ struct run_followed {
 	struct tree_entry entry; /* without its name; of a directory only form, number and tree */
 };
 
-/* A tree, and where its top is for whoever follows: what is absolute and not below that leads out of it. */
+/* A tree, and where its top is for the program that follows: what is absolute and not below that leads out of it. */
 struct run_following {
 	struct store *store;
 	const struct root *root;

@@ -167,7 +167,7 @@ static int add_allowed(struct run_terms *t, struct engine *e, const struct engin
 	return join_allowed(t, &a.rules, o->clone, err);
 }
 
-/* Whoever lends secrets with a profile says in it where they go; an option may narrow that. */
+/* A profile that lends secrets says where they go; an option may narrow that. */
 static int check_lent(const struct run_terms *t, const struct engine_run_options *o,
 		      struct err *err)
 {

@@ -74,7 +74,7 @@ static void auditing_done(struct auditing *a)
 	free(a->found);
 }
 
-/* Whoever prints them may wait for a reader, and nobody else has to wait for that. */
+/* Printing them may wait for a reader, which must keep nobody else waiting. */
 static int report_problems(const struct auditing *a, engine_audit_fn fn, void *ctx, struct err *err)
 {
 	int r = 0;

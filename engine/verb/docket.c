@@ -261,7 +261,7 @@ int docket_read(struct engine *e, const struct docket_kind *kind, const char *na
 
 	if (r < 0)
 		return r;
-	/* First: whoever ends after that has written the state that is read. */
+	/* First: a process that ends after that has written the state that is read. */
 	if (ret_alive)
 		*ret_alive = is_locked(dir);
 	r = fdio_read_file(dir, DOCKET_STATE, STATE_MAX, &text, err);

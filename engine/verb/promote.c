@@ -172,7 +172,7 @@ static int run_check(struct engine *e, const struct engine_promote_options *o, c
 	r = r < 0 || !both ? r : read_tail(fileno(both), &run.out, err);
 	if (r < 0)
 		return err_wrap(err, r, "check '%.100s'", command);
-	/* Whoever ends the promotion asks for no verdict. */
+	/* A user who ends the promotion asks for no verdict. */
 	if (run.interrupted && o->ret_signal)
 		*o->ret_signal = run.interrupted;
 	if (run.interrupted)

@@ -171,7 +171,7 @@ static int read_node(struct ahead *a, const struct ahead_node *n, struct buf *ro
 
 /*
  * A node may cost a whole frame to unpack, wherever a stranger put it.  So the first that is wrong is the last
- * that is read, and whoever waits may give up.
+ * that is read, and the waiting caller may give up.
  */
 static int collect_chunks(struct ahead *a, const struct digest *root, struct err *err)
 {

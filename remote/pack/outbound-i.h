@@ -11,7 +11,7 @@
 /*
  * Chunks are read before they are asked for, in the order in which they will be, so that many are
  * digested at once (outbound-ahead.c).  What cannot be read ahead is no failure: it is not found here, and
- * whoever then reads it finds out why.
+ * a later reader finds out why.
  */
 struct outbound_ahead;
 

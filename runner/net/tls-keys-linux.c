@@ -119,7 +119,7 @@ static int begin_cert(const struct maker *m, gnutls_x509_privkey_t key, const ch
 	return check(m, rc, "making a certificate", err);
 }
 
-/* Whoever checks certificates refuses what it would say of any other host. */
+/* A client that checks certificates refuses it for any other host. */
 static int constrain(const struct maker *m, const struct allow *hosts, struct err *err)
 {
 	gnutls_x509_name_constraints_t names;

@@ -340,6 +340,6 @@ void tls_end_bye(struct tls_end *e, struct buf *out)
 {
 	begin(e, NULL, false, out);
 	IGNORE_RESULT(e->lib->bye(e->session, GNUTLS_SHUT_WR),
-		      "whoever does not hear it hears the end");
+		      "a client that does not hear it hears the end");
 	end(e);
 }

@@ -280,7 +280,7 @@ static int do_file(struct acting *a, size_t i, struct err *err)
 	return 0;
 }
 
-/* Whoever goes back must not take away what others have where ours were not made. */
+/* Going back must not take away what others have where ours were not made. */
 static void leave_unmade(struct plan *p)
 {
 	for (size_t i = 0; i < p->n_dirs; i++)

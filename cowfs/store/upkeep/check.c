@@ -32,7 +32,7 @@ static int note_length(struct check *c, int64_t seq, struct err *err)
 	return 0;
 }
 
-/* Bad for whoever names it, and something for repair_store(). */
+/* Bad for each object that names it, and something for repair_store(). */
 static int add_row(struct check *c, enum table t, int64_t seq, const struct checked_row *row,
 		   const char *why, struct err *err)
 {
