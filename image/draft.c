@@ -211,7 +211,7 @@ static struct node *find_in(const struct node *dir, struct stream_span name)
 }
 
 /* The node at a path that was checked; NULL: there is none. */
-static struct node *find(struct draft *d, struct stream_span path, struct node **ret_dir)
+static struct node *find_node(struct draft *d, struct stream_span path, struct node **ret_dir)
 {
 	struct node *at = d->top, *dir = NULL;
 	struct stream_span name;
@@ -361,7 +361,7 @@ int draft_link(struct draft *d, struct stream_span path, struct stream_span targ
 
 	if (r < 0)
 		return r;
-	from = find(d, target, NULL);
+	from = find_node(d, target, NULL);
 	if (!from)
 		return bad_path(path, "is a hard link to a name that is not in the archive", err);
 	if (is_dir(from))
@@ -398,7 +398,7 @@ int draft_whiteout(struct draft *d, struct stream_span path, struct err *err)
 
 	if (r < 0)
 		return r;
-	n = find(d, path, &dir);
+	n = find_node(d, path, &dir);
 	if (!n || !dir)
 		return 0;
 	if (is_dir(n))
@@ -415,7 +415,7 @@ int draft_opaque(struct draft *d, struct stream_span path, struct err *err)
 
 	if (r < 0)
 		return r;
-	n = find(d, path, NULL);
+	n = find_node(d, path, NULL);
 	if (n && is_dir(n))
 		purge(d, n);
 	return 0;

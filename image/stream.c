@@ -99,7 +99,7 @@ struct cursor {
 	bool failed;
 };
 
-static const uint8_t *take(struct cursor *c, size_t n)
+static const uint8_t *take_bytes(struct cursor *c, size_t n)
 {
 	const uint8_t *p = c->at;
 
@@ -114,14 +114,14 @@ static const uint8_t *take(struct cursor *c, size_t n)
 
 static uint32_t take_u32(struct cursor *c)
 {
-	const uint8_t *p = take(c, 4);
+	const uint8_t *p = take_bytes(c, 4);
 
 	return p ? le32_load(p) : 0;
 }
 
 static uint64_t take_u64(struct cursor *c)
 {
-	const uint8_t *p = take(c, 8);
+	const uint8_t *p = take_bytes(c, 8);
 
 	return p ? le64_load(p) : 0;
 }
@@ -129,7 +129,7 @@ static uint64_t take_u64(struct cursor *c)
 static struct stream_span take_text(struct cursor *c)
 {
 	const uint32_t len = take_u32(c);
-	const uint8_t *p = take(c, len);
+	const uint8_t *p = take_bytes(c, len);
 
 	return p ? (struct stream_span){ (const char *)p, len } : (struct stream_span){ 0 };
 }

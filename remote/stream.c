@@ -181,7 +181,7 @@ int stream_receive(struct stream *s)
 	return (size_t)n < len || s->got.data[0] == 0 ? -EPROTO : s->got.data[0];
 }
 
-static const void *take(struct stream *s, size_t len)
+static const void *take_bytes(struct stream *s, size_t len)
 {
 	const void *at = s->got.data + s->at;
 
@@ -195,21 +195,21 @@ static const void *take(struct stream *s, size_t len)
 
 uint32_t stream_u32(struct stream *s)
 {
-	const void *at = take(s, 4);
+	const void *at = take_bytes(s, 4);
 
 	return at ? le32_load(at) : 0;
 }
 
 uint64_t stream_u64(struct stream *s)
 {
-	const void *at = take(s, 8);
+	const void *at = take_bytes(s, 8);
 
 	return at ? le64_load(at) : 0;
 }
 
 void stream_digest(struct stream *s, struct digest *ret)
 {
-	const void *at = take(s, sizeof(ret->b));
+	const void *at = take_bytes(s, sizeof(ret->b));
 
 	*ret = (struct digest){ 0 };
 	if (at)
@@ -219,7 +219,7 @@ void stream_digest(struct stream *s, struct digest *ret)
 const void *stream_bytes(struct stream *s, size_t *ret_len)
 {
 	const uint32_t len = stream_u32(s);
-	const void *at = take(s, len);
+	const void *at = take_bytes(s, len);
 
 	*ret_len = at ? len : 0;
 	return at;
@@ -228,7 +228,7 @@ const void *stream_bytes(struct stream *s, size_t *ret_len)
 const void *stream_rest(struct stream *s, size_t *ret_len)
 {
 	*ret_len = s->bad ? 0 : s->got.len - s->at;
-	return take(s, *ret_len);
+	return take_bytes(s, *ret_len);
 }
 
 char *stream_text(struct stream *s)

@@ -33,7 +33,7 @@ struct span {
 	const struct seccomp_judged *judged; /* decides instead, if there is one */
 };
 
-struct call {
+struct filtered_call {
 	uint32_t number;
 	enum seccomp_verdict says;
 	const struct seccomp_judged *judged;
@@ -44,7 +44,7 @@ struct call {
 struct compiler {
 	uint32_t scmp_arch;
 	enum seccomp_verdict unlisted;
-	struct call calls[CALLS_MAX];
+	struct filtered_call calls[CALLS_MAX];
 	size_t n_calls;
 	struct span spans[2 * CALLS_MAX + 4];
 	size_t n_spans;
@@ -76,12 +76,12 @@ static void add_call(struct compiler *c, const char *name, enum seccomp_verdict 
 		return;
 	}
 	c->calls[c->n_calls++] =
-	    (struct call){ .number = (uint32_t)number, .says = says, .judged = judged };
+	    (struct filtered_call){ .number = (uint32_t)number, .says = says, .judged = judged };
 }
 
 static int by_number(const void *a, const void *b)
 {
-	const struct call *x = a, *y = b;
+	const struct filtered_call *x = a, *y = b;
 
 	return x->number < y->number ? -1 : x->number > y->number;
 }

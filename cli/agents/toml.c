@@ -39,7 +39,7 @@ static size_t trim(const char *text, size_t from, size_t to)
 	return end < to ? end + 1 : end;
 }
 
-static struct place find(const char *text, size_t len, const char *section)
+static struct place find_section(const char *text, size_t len, const char *section)
 {
 	struct place p = { .from = len, .to = len };
 
@@ -62,7 +62,7 @@ static struct place find(const char *text, size_t len, const char *section)
 
 bool toml_has(const char *text, size_t len, const char *section)
 {
-	return find(text, len, section).has;
+	return find_section(text, len, section).has;
 }
 
 static int put(struct buf *to, const char *text, size_t len, struct err *err)
@@ -73,7 +73,7 @@ static int put(struct buf *to, const char *text, size_t len, struct err *err)
 int toml_set(const char *text, size_t len, const char *section, const char *lines, struct buf *ret,
 	     struct err *err)
 {
-	const struct place p = find(text, len, section);
+	const struct place p = find_section(text, len, section);
 	const char *const gap = p.has || len == 0 ? "" : text[len - 1] == '\n' ? "\n" : "\n\n";
 	const char *const parts[] = { gap, "[", section, "]\n", lines };
 	int r = put(ret, text, p.from, err);
@@ -85,7 +85,7 @@ int toml_set(const char *text, size_t len, const char *section, const char *line
 
 int toml_remove(const char *text, size_t len, const char *section, struct buf *ret, struct err *err)
 {
-	const struct place p = find(text, len, section);
+	const struct place p = find_section(text, len, section);
 	size_t from = p.from, to = p.to;
 	int r;
 

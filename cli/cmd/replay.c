@@ -155,7 +155,7 @@ static struct engine_list list_of(const struct strlist *s)
 }
 
 /* The run that is named; without a word the newest of this project. */
-static int find(struct invocation *inv, struct engine_run *ret, struct err *err)
+static int find_run(struct invocation *inv, struct engine_run *ret, struct err *err)
 {
 	const struct engine_runs_options here = { 0 };
 	CLEANUP(engine_runs_done) struct engine_runs runs = { 0 };
@@ -308,7 +308,7 @@ static int replay_run(struct invocation *inv, struct err *err)
 	CLEANUP(engine_run_done) struct engine_run old = { 0 }, now = { 0 };
 	CLEANUP(output_done) struct output said = { 0 }, says = { 0 };
 	struct comparison c = { 0 };
-	int r = find(inv, &old, err);
+	int r = find_run(inv, &old, err);
 
 	if (r == -ENOENT || r == -EINVAL)
 		cmd_hint(inv, "runs --all");

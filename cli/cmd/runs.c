@@ -48,12 +48,12 @@ struct widths {
 };
 
 /* What the columns of a row say; the texts last as long as the row. */
-struct row {
+struct run_row {
 	const char *outcome, *clone, *took, *when;
 	char outcome_text[OUT_COUNT_MAX], when_text[OUT_TIME_MAX], took_text[DURATION_TEXT_MAX];
 };
 
-static void fill(struct row *row, const struct engine_run *r)
+static void fill(struct run_row *row, const struct engine_run *r)
 {
 	const bool over = r->state == ENGINE_RUN_ENDED || r->state == ENGINE_RUN_CANCELLED;
 
@@ -73,7 +73,7 @@ static void widen(int *width, const char *text)
 static struct widths measure(const struct engine_runs *runs, size_t n)
 {
 	struct widths w = { 0 };
-	struct row row = {
+	struct run_row row = {
 		.outcome = "ENDED WITH", .clone = "CLONE", .took = "TOOK", .when = "WHEN"
 	};
 
@@ -94,7 +94,7 @@ static void print_human(const struct invocation *inv, const struct engine_runs *
 	const int others = ID_WIDTH + w.outcome + w.clone + w.took + w.when + 10;
 	const size_t room = runs_command_room(inv, (size_t)others);
 	CLEANUP(fold_end) struct fold fold = { 0 };
-	struct row row;
+	struct run_row row;
 
 	if (inv->quiet) {
 		for (size_t i = 0; i < n; i++)

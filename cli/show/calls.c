@@ -12,13 +12,13 @@
 
 #define SHOWN_ARGUMENTS 80
 
-struct call {
+struct shown_call {
 	int64_t time;
 	char *clone, *run, *data; /* owned; the first two may be NULL */
 };
 
 struct calls {
-	struct call *list;
+	struct shown_call *list;
 	size_t n, cap;
 };
 
@@ -35,12 +35,12 @@ static void calls_done(struct calls *c)
 static int collect(const struct engine_event *e, void *ctx, struct err *err)
 {
 	struct calls *c = ctx;
-	struct call *one;
+	struct shown_call *one;
 
 	if (!VEC_ROOM(c->list, c->n, c->cap))
 		return err_nomem(err);
 	one = &c->list[c->n++];
-	*one = (struct call){
+	*one = (struct shown_call){
 		.time = e->time,
 		.clone = e->clone ? strdup(e->clone) : NULL,
 		.run = e->run ? strdup(e->run) : NULL,
@@ -50,7 +50,7 @@ static int collect(const struct engine_event *e, void *ctx, struct err *err)
 										: 0;
 }
 
-static void set_call(struct json j, const struct call *c, struct json data)
+static void set_call(struct json j, const struct shown_call *c, struct json data)
 {
 	static const char *const members[] = { "client",  "version", "tool", "arguments",
 					       "outcome", "status",  "code", "ms" };
@@ -86,7 +86,7 @@ static void print_text(FILE *out, size_t width, const char *text)
 	fprintf(out, "%*s", (int)(width - n) + 2, "");
 }
 
-static void print_call(const struct invocation *inv, const struct call *c, struct json data)
+static void print_call(const struct invocation *inv, const struct shown_call *c, struct json data)
 {
 	const char *arguments = json_kind(data, "arguments") == JSON_OBJECT
 				    ? json_text_of(json_get_object(data, "arguments"))
@@ -105,7 +105,7 @@ static void print_call(const struct invocation *inv, const struct call *c, struc
 	fputs(arguments && strlen(arguments) > SHOWN_ARGUMENTS ? "...\n" : "\n", inv->out);
 }
 
-static int print_one(const struct invocation *inv, const struct call *c, struct json list,
+static int print_one(const struct invocation *inv, const struct shown_call *c, struct json list,
 		     struct err *err)
 {
 	CLEANUP(json_done) struct json_doc doc = { 0 };

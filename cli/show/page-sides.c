@@ -70,7 +70,7 @@ static size_t count_run(const struct reader *from, char letter)
 }
 
 /* The next line that begins with the letter, of those that are left. */
-static bool take(struct reader *r, char letter, const char **ret, size_t *ret_len)
+static bool take_line(struct reader *r, char letter, const char **ret, size_t *ret_len)
 {
 	while (next_line(r, ret, ret_len) && *ret_len > 0 && **ret == '\\')
 		skip_line(r, *ret_len);
@@ -88,7 +88,7 @@ static void put_change(struct page *p, struct reader *r)
 	size_t len = 0, n_added;
 
 	for (size_t i = 0; i < n_removed; i++)
-		if (!take(r, '-', &line, &len))
+		if (!take_line(r, '-', &line, &len))
 			break;
 	while (next_line(r, &line, &len) && len > 0 && *line == '\\')
 		skip_line(r, len);
@@ -96,11 +96,11 @@ static void put_change(struct page *p, struct reader *r)
 	n_added = count_run(r, '+');
 	for (size_t i = 0; i < n_removed || i < n_added; i++) {
 		page_put(p, "<tr>");
-		if (i < n_removed && take(&removed, '-', &line, &len))
+		if (i < n_removed && take_line(&removed, '-', &line, &len))
 			put_cell(p, "del", r->before++, line, len);
 		else
 			put_cell(p, "del", 0, NULL, 0);
-		if (i < n_added && take(&added, '+', &line, &len))
+		if (i < n_added && take_line(&added, '+', &line, &len))
 			put_cell(p, "add", r->after++, line, len);
 		else
 			put_cell(p, "add", 0, NULL, 0);

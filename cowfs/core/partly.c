@@ -149,7 +149,7 @@ static void lose(struct layer *l, struct node *n, struct err *err)
 }
 
 /* The node, if it is still partly promised. */
-static struct node *find(struct layer *l, uint64_t id)
+static struct node *find_node(struct layer *l, uint64_t id)
 {
 	struct node *n;
 
@@ -171,7 +171,7 @@ static void unlist(struct layer *l)
 
 static int keep_one(struct layer *l, uint64_t id, struct err *err)
 {
-	struct node *n = find(l, id);
+	struct node *n = find_node(l, id);
 	struct object_id promise;
 	struct content content;
 	int r, lost = 0;
@@ -184,7 +184,7 @@ static int keep_one(struct layer *l, uint64_t id, struct err *err)
 	if (r == -EIO || r == -ESTALE)
 		lost = layers_hurry_promise(l->all, &promise); /* and no failure that may pass? */
 	pthread_mutex_lock(&l->lock);
-	n = find(l, id);
+	n = find_node(l, id);
 	if (!n || !object_id_equal(&n->file.base.id, &promise))
 		return 0;
 	if (lost < 0)
@@ -205,7 +205,7 @@ int partly_keep(struct layer *l, struct err *err)
 		const uint64_t id = l->partly[l->n_partly - 1];
 
 		r = keep_one(l, id, err);
-		if (r < 0 && find(l, id)) {
+		if (r < 0 && find_node(l, id)) {
 			l->failed = r;
 			return r;
 		}

@@ -9,7 +9,7 @@
 /* Programs ask for 32 KiB; what a rare one asks more it gets with the next request. */
 #define LISTING_MAX ((size_t)256 << 10)
 
-struct listing {
+struct dir_listing {
 	fuse_req_t req;
 	bool plus;
 	char *bytes; /* owned */
@@ -18,7 +18,7 @@ struct listing {
 
 static int add_name(void *ctx, const char *name, const struct layer_found *found, uint64_t next)
 {
-	struct listing *list = ctx;
+	struct dir_listing *list = ctx;
 	char *at = list->bytes + list->len;
 	const size_t room = list->room - list->len;
 	struct mount *m = fuse_req_userdata(list->req);
@@ -48,7 +48,7 @@ static void list(fuse_req_t req, fuse_ino_t dir, size_t size, off_t off, bool pl
 {
 	const struct layer_call call = ops_call(req);
 	AUTO_FREE char *bytes = NULL;
-	struct listing l = { .req = req, .plus = plus };
+	struct dir_listing l = { .req = req, .plus = plus };
 	struct err err = { 0 };
 	int r;
 

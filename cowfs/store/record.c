@@ -411,7 +411,7 @@ struct cursor {
 };
 
 /* The next `n` bytes; NULL if fewer are left. */
-static const uint8_t *take(struct cursor *c, size_t n)
+static const uint8_t *take_bytes(struct cursor *c, size_t n)
 {
 	const uint8_t *p = c->at;
 
@@ -444,7 +444,7 @@ static int copy_text(const void *bytes, size_t len, char **ret, struct err *err)
 
 static int read_text(struct cursor *c, bool may_be_null, char **ret, struct err *err)
 {
-	const uint8_t *p = take(c, 4);
+	const uint8_t *p = take_bytes(c, 4);
 	uint32_t len;
 
 	if (!p)
@@ -452,7 +452,7 @@ static int read_text(struct cursor *c, bool may_be_null, char **ret, struct err 
 	len = le32_load(p);
 	if (len > TEXT_MAX)
 		return err_set(err, -EBADMSG, "a text of %u bytes, above %zu", len, TEXT_MAX);
-	p = take(c, len);
+	p = take_bytes(c, len);
 	if (!p)
 		return cut_off(err);
 	if (len == 0 && may_be_null)
@@ -462,12 +462,12 @@ static int read_text(struct cursor *c, bool may_be_null, char **ret, struct err 
 
 static int read_numbers(struct cursor *c, struct record_numbers *ret, struct err *err)
 {
-	const uint8_t *p = take(c, 4);
+	const uint8_t *p = take_bytes(c, 4);
 	const size_t n = p ? le32_load(p) : 0;
 
 	if (n > RECORD_NUMBERS_MAX)
 		return err_set(err, -EBADMSG, "%zu numbers, above %d", n, RECORD_NUMBERS_MAX);
-	p = p ? take(c, n * sizeof(uint64_t)) : NULL;
+	p = p ? take_bytes(c, n * sizeof(uint64_t)) : NULL;
 	if (!p)
 		return cut_off(err);
 	ret->list = calloc(n + 1, sizeof(*ret->list));
@@ -490,7 +490,7 @@ static int read_field(struct cursor *c, const struct field *f, void *record, str
 		return read_numbers(c, at, err);
 
 	_Static_assert(CATALOG_ID_SIZE == sizeof(uint64_t), "ids and numbers are as long");
-	p = take(c, CATALOG_ID_SIZE);
+	p = take_bytes(c, CATALOG_ID_SIZE);
 	if (!p)
 		return cut_off(err);
 	if (f->type == FIELD_ID)
@@ -527,7 +527,7 @@ static int read_root(const struct ref *ref, const struct kind *k, void *record, 
 static int read_value(const struct ref *ref, const struct kind *k, void *record, struct err *err)
 {
 	struct cursor c = { .at = ref->value, .left = ref->value_len };
-	const uint8_t *version = take(&c, 1);
+	const uint8_t *version = take_bytes(&c, 1);
 	int r;
 
 	if (!version)

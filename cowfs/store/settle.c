@@ -49,7 +49,7 @@ struct settled {
 };
 
 /* A directory on the way down. */
-struct level {
+struct settle_level {
 	struct object_id tree;
 	struct tree_iter *it;         /* owned */
 	struct tree_builder *builder; /* owned */
@@ -59,8 +59,8 @@ struct level {
 struct settle {
 	settle_fn fn;
 	void *ctx;
-	struct map done;      /* struct settled by `from`, owned */
-	struct level *levels; /* owned */
+	struct map done;             /* struct settled by `from`, owned */
+	struct settle_level *levels; /* owned */
 	size_t n, cap;
 };
 
@@ -77,7 +77,7 @@ int settle_new(settle_fn fn, void *ctx, struct settle **ret, struct err *err)
 	return 0;
 }
 
-static void level_done(struct level *l)
+static void level_done(struct settle_level *l)
 {
 	tree_iter_free(l->it);
 	tree_builder_free(l->builder);
@@ -103,7 +103,7 @@ void settle_free(struct settle *s)
 	free(s);
 }
 
-static const struct settled *find(const struct settle *s, const struct object_id *tree)
+static const struct settled *find_settled(const struct settle *s, const struct object_id *tree)
 {
 	const struct object_ref key = { .id = *tree, .kind = OBJECT_TREE };
 
@@ -112,7 +112,7 @@ static const struct settled *find(const struct settle *s, const struct object_id
 
 const struct object_id *settle_find(const struct settle *s, const struct object_id *tree)
 {
-	const struct settled *one = find(s, tree);
+	const struct settled *one = find_settled(s, tree);
 
 	return one ? &one->to : NULL;
 }
@@ -125,13 +125,13 @@ int settle_one(const struct settle *s, const struct object_id *promise, struct c
 
 static int go_down(struct settle *s, struct batch *b, const struct object_id *tree, struct err *err)
 {
-	struct level *l;
+	struct settle_level *l;
 	int r;
 
 	if (!VEC_ROOM(s->levels, s->n, s->cap))
 		return err_nomem(err);
 	l = &s->levels[s->n++];
-	*l = (struct level){ .tree = *tree };
+	*l = (struct settle_level){ .tree = *tree };
 	r = tree_iter_new(batch_store(b), tree, &l->it, err);
 	return r < 0 ? r : tree_builder_new(b, &l->builder, err);
 }
@@ -139,7 +139,7 @@ static int go_down(struct settle *s, struct batch *b, const struct object_id *tr
 /* The directory above it, if there is one, goes on with it. */
 static int go_up(struct settle *s, struct err *err)
 {
-	struct level *l = &s->levels[s->n - 1];
+	struct settle_level *l = &s->levels[s->n - 1];
 	struct settled *one = calloc(1, sizeof(*one));
 	int r;
 
@@ -180,7 +180,7 @@ int settle_entry(const struct settle *s, struct tree_entry *e, struct err *err)
 		return settle_file(s, e, err);
 	if (e->form != TREE_DIR)
 		return 1;
-	one = find(s, &e->id);
+	one = find_settled(s, &e->id);
 	if (!one)
 		return 0;
 	e->id = one->to;
@@ -189,7 +189,8 @@ int settle_entry(const struct settle *s, struct tree_entry *e, struct err *err)
 }
 
 /* `e` is a directory that is done below, or no directory. */
-static int add(const struct settle *s, struct level *l, struct tree_entry *e, struct err *err)
+static int add(const struct settle *s, struct settle_level *l, struct tree_entry *e,
+	       struct err *err)
 {
 	int r = settle_entry(s, e, err);
 
@@ -198,7 +199,7 @@ static int add(const struct settle *s, struct level *l, struct tree_entry *e, st
 
 static int step(struct settle *s, struct batch *b, struct err *err)
 {
-	struct level *l = &s->levels[s->n - 1];
+	struct settle_level *l = &s->levels[s->n - 1];
 	struct tree_entry e = l->entry;
 	int r = 1;
 
@@ -207,7 +208,7 @@ static int step(struct settle *s, struct batch *b, struct err *err)
 		r = tree_iter_next(l->it, &e, err);
 	if (r <= 0)
 		return r < 0 ? r : go_up(s, err);
-	if (e.form == TREE_DIR && !find(s, &e.id)) {
+	if (e.form == TREE_DIR && !find_settled(s, &e.id)) {
 		l->entry = e;
 		return go_down(s, b, &e.id, err);
 	}
@@ -220,7 +221,7 @@ static int settle_tree(struct settle *s, struct batch *b, const struct object_id
 {
 	int r;
 
-	if (find(s, tree))
+	if (find_settled(s, tree))
 		return 0;
 	r = go_down(s, b, tree, err);
 	while (r >= 0 && s->n > 0)
@@ -243,9 +244,9 @@ int settle_root(struct settle *s, struct batch *b, const struct object_id *root,
 		r = settle_tree(s, b, &to.links, err);
 	if (r < 0)
 		return r;
-	to.top.id = find(s, &to.top.id)->to;
+	to.top.id = find_settled(s, &to.top.id)->to;
 	if (!object_id_is_zero(&to.links)) {
-		one = find(s, &to.links);
+		one = find_settled(s, &to.links);
 		to.links = one->to;
 		to.in_links = one->below;
 	}

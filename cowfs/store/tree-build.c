@@ -58,7 +58,7 @@ enum last_node {
 };
 
 /* The nodes of one level: the one being filled, and what was put before it. */
-struct level {
+struct build_level {
 	struct tree_node_writer node;
 	char first[TREE_NAME_LEN_MAX]; /* the first name in `node` */
 	size_t first_len;
@@ -82,7 +82,7 @@ struct tree_builder {
 	struct cache *cache;          /* borrowed; where nodes that were taken over are read */
 	const struct object_key *key; /* borrowed from the batch's store */
 	bool offers;                  /* nodes to the cache that is shared */
-	struct level levels[TREE_LEVEL_MAX + 1];
+	struct build_level levels[TREE_LEVEL_MAX + 1];
 	struct buf bytes;
 	char last[TREE_NAME_LEN_MAX]; /* the name added last */
 	size_t last_len;              /* 0: none yet */
@@ -133,7 +133,7 @@ void tree_builder_free(struct tree_builder *t)
 static void builder_reset(struct tree_builder *t)
 {
 	for (unsigned i = 0; i <= TREE_LEVEL_MAX; i++) {
-		struct level *l = &t->levels[i];
+		struct build_level *l = &t->levels[i];
 
 		buf_reset(&l->node.records);
 		buf_reset(&l->node.heap);
@@ -150,7 +150,7 @@ static void builder_reset(struct tree_builder *t)
 }
 
 /* Count what one record stands for. */
-static void level_count(struct level *l, const char *name, size_t name_len, uint64_t entries,
+static void level_count(struct build_level *l, const char *name, size_t name_len, uint64_t entries,
 			const struct tree_summary *below)
 {
 	if (l->entries == 0) {
@@ -160,7 +160,7 @@ static void level_count(struct level *l, const char *name, size_t name_len, uint
 	tree_node_count(&l->entries, &l->below, entries, below);
 }
 
-static int append_child(struct tree_builder *t, struct level *l, const struct tree_child *c,
+static int append_child(struct tree_builder *t, struct build_level *l, const struct tree_child *c,
 			struct err *err)
 {
 	if (tree_node_add_child(&l->node, c) < 0)
@@ -176,7 +176,7 @@ static int add_child(struct tree_builder *t, unsigned level, const struct tree_c
 		     struct err *err);
 
 /* The id of the node being filled, which is put unless it was taken over. */
-static int store_node(struct tree_builder *t, struct level *l, struct object_id *ret_id,
+static int store_node(struct tree_builder *t, struct build_level *l, struct object_id *ret_id,
 		      struct err *err)
 {
 	int r;
@@ -202,7 +202,7 @@ static int store_node(struct tree_builder *t, struct level *l, struct object_id 
 /* Put the last node and name it in the level above, unless it is named there already. */
 static int put_node(struct tree_builder *t, unsigned level, struct err *err)
 {
-	struct level *l = &t->levels[level];
+	struct build_level *l = &t->levels[level];
 	struct tree_child c = {
 		.name = l->first,
 		.name_len = l->first_len,
@@ -237,7 +237,7 @@ static int put_node(struct tree_builder *t, unsigned level, struct err *err)
 static int add_child(struct tree_builder *t, unsigned level, const struct tree_child *c,
 		     struct err *err)
 {
-	struct level *l;
+	struct build_level *l;
 	int r;
 
 	if (level > TREE_LEVEL_MAX)
@@ -285,7 +285,7 @@ static bool leaf_ends(const struct tree_builder *t, const struct tree_node_write
 static int add_record(struct tree_builder *t, const struct tree_record *rec,
 		      const struct tree_entry *e, struct err *err)
 {
-	struct level *leaf = &t->levels[0];
+	struct build_level *leaf = &t->levels[0];
 	int r;
 
 	if (leaf->node.n > 0 && tree_node_writer_size(&leaf->node) + rec->size > LEAF_BYTES_MAX) {
@@ -398,7 +398,7 @@ static int settle(struct tree_builder *t, unsigned level, struct err *err)
 	if (t->levels[0].entries > 0)
 		return 0;
 	for (unsigned i = 1; i <= level; i++) {
-		const struct level *l = &t->levels[i];
+		const struct build_level *l = &t->levels[i];
 
 		if (l->holding || (l->entries > 0 && !l->full))
 			return 0;
@@ -414,7 +414,7 @@ static int settle(struct tree_builder *t, unsigned level, struct err *err)
 static int take_subtree(struct tree_builder *t, unsigned level, const struct tree_child *c,
 			struct err *err)
 {
-	struct level *l = &t->levels[level];
+	struct build_level *l = &t->levels[level];
 	int r = settle(t, level, err);
 
 	if (r <= 0)
@@ -479,7 +479,7 @@ int tree_builder_read(struct tree_builder *t, const struct object_id *id,
 static int reopen(struct tree_builder *t, unsigned level, struct err *err)
 {
 	CLEANUP(cached_unref_p) const struct cached *hold = NULL;
-	struct level *l = &t->levels[level], *lower = l - 1;
+	struct build_level *l = &t->levels[level], *lower = l - 1;
 	struct tree_node node;
 	struct tree_child c = { 0 };
 	int r = tree_builder_read(t, &l->taken_id, &hold, &node, err);
@@ -513,7 +513,7 @@ static int reopen(struct tree_builder *t, unsigned level, struct err *err)
 /* Let the held child join the branch before it, wherever that is. */
 static int join_held(struct tree_builder *t, unsigned level, struct err *err)
 {
-	struct level *l = &t->levels[level];
+	struct build_level *l = &t->levels[level];
 	unsigned taken = level;
 	int r;
 
@@ -528,9 +528,9 @@ static int join_held(struct tree_builder *t, unsigned level, struct err *err)
 }
 
 /* Put what is left of each level, up to the first that has a single node. */
-static int put_rest(struct tree_builder *t, struct level **ret_top, struct err *err)
+static int put_rest(struct tree_builder *t, struct build_level **ret_top, struct err *err)
 {
-	struct level *l = &t->levels[0];
+	struct build_level *l = &t->levels[0];
 	int r;
 
 	if (l->entries > 0 || l->n_put == 0) {
@@ -556,7 +556,7 @@ static int put_rest(struct tree_builder *t, struct level **ret_top, struct err *
 int tree_builder_finish(struct tree_builder *t, struct object_id *ret_id,
 			struct tree_summary *ret_below, struct err *err)
 {
-	struct level *top = NULL;
+	struct build_level *top = NULL;
 	int r = t->failed;
 
 	if (r < 0)

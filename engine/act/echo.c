@@ -103,7 +103,7 @@ int echo_announce(struct task *task, const char *clone, struct mount *m,
 	return mount_announce(m, changes, err);
 }
 
-static struct echoing *find(const struct task *task)
+static struct echoing *find_echoing(const struct task *task)
 {
 	struct kept *k = task->kept ? *task->kept : NULL;
 
@@ -114,7 +114,7 @@ static struct echoing *find(const struct task *task)
 
 size_t echo_count(const struct task *task)
 {
-	const struct echoing *g = find(task);
+	const struct echoing *g = find_echoing(task);
 
 	return g ? g->n : 0;
 }
@@ -161,7 +161,7 @@ static int fill(const struct echoing *g, uint64_t from, struct echo_page *ret, s
 
 int echo_page(struct task *task, uint64_t from, struct echo_page *ret, struct err *err)
 {
-	struct echoing *g = find(task);
+	struct echoing *g = find_echoing(task);
 
 	*ret = (struct echo_page){ 0 };
 	if (g && from < g->n)

@@ -78,7 +78,7 @@ static int on_project(const struct project *p, void *ctx, struct err *err)
 	return project_copy(p, s->ret) < 0 ? err_nomem(err) : 1;
 }
 
-static int find(struct editing *e, const char *id, struct err *err)
+static int find_project(struct editing *e, const char *id, struct err *err)
 {
 	struct search s = { .hex = id, .ret = &e->project };
 	int r = engine_store(&e->task->engine, STORE_WRITE, &e->store, err);
@@ -313,7 +313,7 @@ int project_forget(struct task *task, const char *id, bool force, struct err *er
 	CLEANUP(editing_done) struct editing e = { .task = task, .force = force };
 	struct host *h = task->host;
 	struct err why = { 0 };
-	int r = find(&e, id, err);
+	int r = find_project(&e, id, err);
 
 	if (r < 0)
 		return r;
@@ -477,7 +477,7 @@ static int check_gone(const struct editing *e, bool force, struct err *err)
 int project_move(struct task *task, const char *id, char *path, bool force, struct err *err)
 {
 	CLEANUP(editing_done) struct editing e = { .task = task, .to = path };
-	int r = find(&e, id, err);
+	int r = find_project(&e, id, err);
 
 	if (r < 0)
 		return r;

@@ -55,7 +55,7 @@ static int find_tag(struct store *s, const char *word, struct unwanted *u, struc
 	return r == -ENOENT ? 0 : r;
 }
 
-static int find(struct task *task, const char *word, struct unwanted *u, struct err *err)
+static int find_snapshot(struct task *task, const char *word, struct unwanted *u, struct err *err)
 {
 	CLEANUP(project_done) struct project project = { 0 };
 	struct store *s = task->engine.store;
@@ -189,7 +189,7 @@ static int remove_it(struct task *task, const char *word, struct unwanted *u, st
 {
 	struct store *s = task->engine.store;
 	uint64_t gone;
-	int r = find(task, word, u, err);
+	int r = find_snapshot(task, word, u, err);
 
 	if (r < 0)
 		return r;

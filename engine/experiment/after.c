@@ -8,7 +8,7 @@
 
 #include "engine/experiment/experiment-i.h"
 
-static struct engine_arm *find(const struct engine_experiment *x, const struct engine_arm *arm)
+static struct engine_arm *find_arm(const struct engine_experiment *x, const struct engine_arm *arm)
 {
 	return arm->after ? engine_experiment_arm(x, arm->after) : NULL;
 }
@@ -23,7 +23,7 @@ static int check_arm(const struct engine_experiment *x, const struct engine_arm 
 			       "arm '%s' goes on from arm '%s' and has another state to start from",
 			       arm->name, arm->after);
 	for (const struct engine_arm *at = arm; at->after; n++) {
-		const struct engine_arm *next = find(x, at);
+		const struct engine_arm *next = find_arm(x, at);
 
 		if (!next)
 			return err_set(err, -EINVAL,
@@ -56,21 +56,21 @@ int after_check(const struct engine_experiment *x, struct err *err)
 
 bool after_waits(const struct engine_experiment *x, const struct engine_arm *arm)
 {
-	const struct engine_arm *other = find(x, arm);
+	const struct engine_arm *other = find_arm(x, arm);
 
 	return other && other->state != ENGINE_ARM_PASSED;
 }
 
 bool after_failed(const struct engine_experiment *x, const struct engine_arm *arm)
 {
-	const struct engine_arm *other = find(x, arm);
+	const struct engine_arm *other = find_arm(x, arm);
 
 	return other && engine_arm_is_over(other->state) && other->state != ENGINE_ARM_PASSED;
 }
 
 int after_start(struct work *w, struct engine_arm *arm, struct err *err)
 {
-	const struct engine_arm *other = find(w->x, arm);
+	const struct engine_arm *other = find_arm(w->x, arm);
 
 	if (!other)
 		return 0;
@@ -85,7 +85,7 @@ int after_start(struct work *w, struct engine_arm *arm, struct err *err)
 const struct engine_arm *after_first(const struct engine_experiment *x,
 				     const struct engine_arm *arm)
 {
-	for (const struct engine_arm *next = find(x, arm); next; next = find(x, arm))
+	for (const struct engine_arm *next = find_arm(x, arm); next; next = find_arm(x, arm))
 		arm = next;
 	return arm;
 }

@@ -16,7 +16,7 @@
 
 enum kind { IS_NOTHING, IS_TEXT, IS_COUNT, IS_TEXTS, IS_WORD, IS_OTHER };
 
-struct row {
+struct file_field {
 	const char *name;
 	enum kind kind;
 	const char *wants; /* what the value must be, for error messages */
@@ -25,7 +25,7 @@ struct row {
 
 #define AT(member) offsetof(struct engine_experiment, member)
 
-static const struct row rows[FILE_N_KEYS] = {
+static const struct file_field rows[FILE_N_KEYS] = {
 	[FILE_DESCRIPTION] = { "description", IS_NOTHING, "a line of text", 0, 0 },
 	[FILE_BASE] = { "base", IS_TEXT, "a snapshot or a clone", AT(from), 0 },
 	[FILE_PROFILE] = { "profile", IS_TEXT, "the name of a profile", AT(profile), 0 },

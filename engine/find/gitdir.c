@@ -163,8 +163,8 @@ static bool names_project(const struct gitdir *g, const char *project)
 }
 
 /* Find both directories, after asking for each whether we may look at it. */
-static int find(struct engine *e, const char *project, const char *named, struct gitdir *g,
-		struct err *err)
+static int find_directories(struct engine *e, const char *project, const char *named,
+			    struct gitdir *g, struct err *err)
 {
 	AUTO_FREE char *clean = path_clean(project, named), *head = NULL, *up = NULL;
 	struct stat st;
@@ -202,7 +202,7 @@ int gitdir_find(struct engine *e, const char *project, struct gitdir *ret, struc
 	line = read_line(project, ".git");
 	if (!line || strncmp(line, PREFIX, strlen(PREFIX)) != 0)
 		return 0;
-	r = find(e, project, line + strlen(PREFIX), &g, err);
+	r = find_directories(e, project, line + strlen(PREFIX), &g, err);
 	if (r < 0)
 		return r;
 	if (!names_project(&g, project))

@@ -45,7 +45,7 @@ static int add_project(const struct project *p, void *ctx, struct err *err)
 	return 0;
 }
 
-static struct engine_project *find(struct gathering *g, const struct catalog_id *id)
+static struct engine_project *find_project(struct gathering *g, const struct catalog_id *id)
 {
 	char hex[CATALOG_HEX_SIZE];
 
@@ -55,7 +55,7 @@ static struct engine_project *find(struct gathering *g, const struct catalog_id 
 
 static int count_snapshot(const struct snapshot *s, void *ctx, struct err *err)
 {
-	struct engine_project *p = find(ctx, &s->project);
+	struct engine_project *p = find_project(ctx, &s->project);
 
 	if (p)
 		p->snapshots++;
@@ -64,7 +64,7 @@ static int count_snapshot(const struct snapshot *s, void *ctx, struct err *err)
 
 static int count_clone(const struct clone *c, void *ctx, struct err *err)
 {
-	struct engine_project *p = find(ctx, &c->project);
+	struct engine_project *p = find_project(ctx, &c->project);
 
 	if (p)
 		p->clones++;

@@ -52,7 +52,7 @@ static int pass(struct reading *r, const unsigned char *data, size_t len, struct
 	return r->fn(r->head[0] != 0, data + skip, len - skip, r->ctx, err);
 }
 
-static int take(struct reading *r, const unsigned char *data, size_t len, struct err *err)
+static int take_bytes(struct reading *r, const unsigned char *data, size_t len, struct err *err)
 {
 	int x = 0;
 
@@ -89,7 +89,7 @@ static int read_on(struct reading *r, const char *path, struct err *err)
 	if (r->fd < 0)
 		return errno == ENOENT ? 0 : err_sys(err, "opening '%s'", path);
 	while (x >= 0 && (n = fdio_read(r->fd, data, sizeof(data))) > 0)
-		x = take(r, data, (size_t)n, err);
+		x = take_bytes(r, data, (size_t)n, err);
 	return n < 0 ? err_set(err, (int)n, "reading the output of a run failed") : x;
 }
 

@@ -49,7 +49,7 @@ static void forget(struct holding *h, uint64_t key)
 	free(one);
 }
 
-static int take(void *ctx, uint64_t key, int fd)
+static int take_descriptor(void *ctx, uint64_t key, int fd)
 {
 	struct holding *h = ctx;
 	const uint64_t now = engine_clock_ms();
@@ -78,7 +78,7 @@ static int take(void *ctx, uint64_t key, int fd)
 struct holding *holding_new(holding_keep_fn keep, void *ctx)
 {
 	struct holding *h = calloc(1, sizeof(*h));
-	const struct leases_options options = { .take = take, .ctx = h };
+	const struct leases_options options = { .take = take_descriptor, .ctx = h };
 
 	if (!h)
 		return NULL;

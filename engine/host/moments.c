@@ -113,8 +113,8 @@ int moments_add(struct moments *m, const struct catalog_id *mounting, uint64_t s
 	return add(m, &one, ret_token, err);
 }
 
-static int find(struct moments *m, const struct catalog_id *mounting, uint64_t switches,
-		const char *token, struct object_id *ret, struct err *err)
+static int find_moment(struct moments *m, const struct catalog_id *mounting, uint64_t switches,
+		       const char *token, struct object_id *ret, struct err *err)
 {
 	char own[MOMENTS_TOKEN_SIZE];
 	int r;
@@ -141,7 +141,7 @@ int moments_find(struct moments *m, const struct catalog_id *mounting, uint64_t 
 		 const char *token, struct object_id *ret, struct err *err)
 {
 	LOCKED(&m->lock);
-	return find(m, mounting, switches, token, ret, err);
+	return find_moment(m, mounting, switches, token, ret, err);
 }
 
 void moments_forget(struct moments *m, const struct catalog_id *mounting)

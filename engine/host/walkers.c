@@ -38,14 +38,14 @@ size_t walkers_count(const struct walkers *w)
 	return n;
 }
 
-static const struct walkers_one *find(const struct walkers *w, const void *place)
+static const struct walkers_one *find_walker(const struct walkers *w, const void *place)
 {
 	return VEC_FIND(it, w->list, WALKERS_MAX, it->place == place);
 }
 
 bool walkers_in(const struct walkers *w, const void *place)
 {
-	return find(w, place) != NULL;
+	return find_walker(w, place) != NULL;
 }
 
 static void *wait_for_end(void *arg)
@@ -93,7 +93,7 @@ int walkers_begin(struct walkers *w, const void *place, const char *store, int t
 
 void walkers_kill(struct walkers *w, const void *place)
 {
-	const struct walkers_one *one = find(w, place);
+	const struct walkers_one *one = find_walker(w, place);
 
 	if (one)
 		walker_kill(one->pid);

@@ -16,7 +16,7 @@
 
 enum kind { IS_TEXT, IS_SIZE, IS_COUNT, IS_DURATION, IS_CPUS, IS_WORDS, IS_OTHER };
 
-struct row {
+struct profile_field {
 	const char *name;
 	enum kind kind;
 	const char *wants; /* what the value must be, for error messages */
@@ -25,7 +25,7 @@ struct row {
 
 #define AT(member) offsetof(struct engine_profile, member)
 
-static const struct row rows[PROFILE_N_KEYS] = {
+static const struct profile_field rows[PROFILE_N_KEYS] = {
 	[KEY_NAME] = { "name", IS_OTHER, "the name of the file without '.yaml'", 0 },
 	[KEY_EXTENDS] = { "extends", IS_TEXT, "the name of another profile", AT(extends) },
 	[KEY_DESCRIPTION] = { "description", IS_TEXT, "a line of text", AT(description) },
@@ -361,7 +361,7 @@ static int read_other(const struct profile_source *src, enum profile_key key, st
 static int read_key(struct profile_source *src, enum profile_key key, struct yaml at, struct yaml v,
 		    struct engine_profile *p, struct err *err)
 {
-	const struct row *row = &rows[key];
+	const struct profile_field *row = &rows[key];
 	char **text = member(p, key);
 
 	yaml_place(at, &src->said[key].line, &src->said[key].column);

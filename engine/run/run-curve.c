@@ -7,7 +7,7 @@
 #include "base/log.h"
 #include "engine/find/curve-i.h"
 
-static uint64_t take(void *ctx, const struct sandbox_sample *s)
+static uint64_t take_sample(void *ctx, const struct sandbox_sample *s)
 {
 	struct run_curve *c = ctx;
 	CLEANUP(buf_done) struct buf line = BUF_INIT;
@@ -31,7 +31,7 @@ void run_curve_watch(struct run_curve *c, struct run_record *record, struct sand
 		       "the first comes as the others do");
 
 	c->record = record;
-	spec->sample = take;
+	spec->sample = take_sample;
 	spec->sample_ctx = c;
 }
 

@@ -186,8 +186,8 @@ static int look_until_still(struct relook *l, uint64_t *ret_by_ms, struct run_se
 }
 
 /* `names` NULL: numbers count, and directories may be moved. */
-static int find(const struct run_hiding *h, size_t each, size_t most, struct control *names,
-		uint64_t *ret_by_ms, struct run_secrets_found *ret, struct err *err)
+static int find_secrets(const struct run_hiding *h, size_t each, size_t most, struct control *names,
+			uint64_t *ret_by_ms, struct run_secrets_found *ret, struct err *err)
 {
 	CLEANUP(run_search_free_p) struct run_search *s = NULL;
 	CLEANUP(control_done) struct control pin = CONTROL_INIT;
@@ -284,7 +284,7 @@ int run_hide_paths(const struct run_hiding *h, struct layout *l, struct control 
 {
 	CLEANUP(run_secrets_found_done) struct run_secrets_found found = { 0 };
 	const size_t n = l->n;
-	int r = find(h, EACH, MOST, names, ret_by_ms, &found, err);
+	int r = find_secrets(h, EACH, MOST, names, ret_by_ms, &found, err);
 
 	for (size_t i = 0; i < found.n && r >= 0; i++) {
 		AUTO_FREE char *path = path_join(h->stage->project, found.list[i].path);
@@ -305,7 +305,7 @@ int run_hide_numbers(const struct run_hiding *h, uint64_t **ret, size_t *ret_n, 
 {
 	CLEANUP(run_secrets_found_done) struct run_secrets_found found = { 0 };
 	uint64_t *list;
-	int r = find(h, SIZE_MAX, STAGE_HIDDEN_MAX, NULL, NULL, &found, err);
+	int r = find_secrets(h, SIZE_MAX, STAGE_HIDDEN_MAX, NULL, NULL, &found, err);
 
 	if (r < 0)
 		return r;

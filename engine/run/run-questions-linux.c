@@ -343,7 +343,8 @@ static bool send_question(struct run_question *q)
 	return true;
 }
 
-static struct run_question *find(struct run_questions *all, const char *kind, const char *what)
+static struct run_question *find_question(struct run_questions *all, const char *kind,
+					  const char *what)
 {
 	/* The newest: an answer that is not remembered was for the one before. */
 	for (unsigned i = all->n; i > 0; i--) {
@@ -360,7 +361,7 @@ static int ask_person(struct run_questions *all, const char *kind, const char *w
 		      unsigned *ret_number)
 {
 	const struct engine_run_options *o = all->options.run;
-	struct run_question *q = find(all, kind, what);
+	struct run_question *q = find_question(all, kind, what);
 
 	if (q && !q->open && q->told.remembered)
 		return q->told.allowed;

@@ -49,7 +49,7 @@ struct run_search {
 };
 
 /* A directory on the way down. */
-struct level {
+struct search_level {
 	struct tree_iter *it; /* owned */
 	struct object_id tree;
 	uint64_t ino;
@@ -83,7 +83,7 @@ struct finding {
 	size_t n_led, cap_led;
 	bool linked;     /* one of them may have another name */
 	uint64_t traces; /* what was met of secrets so far */
-	struct level *levels;
+	struct search_level *levels;
 	size_t n, cap;
 	struct buf path; /* to what is looked at */
 };
@@ -124,7 +124,7 @@ static bool is_secret(struct finding *f, const struct tree_entry *e, const char 
 
 /* --- the way ---------------------------------------------------------------------------- */
 
-static struct level *here(const struct finding *f)
+static struct search_level *here(const struct finding *f)
 {
 	return &f->levels[f->n - 1];
 }
@@ -133,7 +133,7 @@ static struct level *here(const struct finding *f)
 static int enter(struct finding *f, const struct object_id *tree, uint64_t ino, enum looking how,
 		 struct err *err)
 {
-	struct level new = { .tree = *tree, .ino = ino, .how = how, .traces = f->traces };
+	struct search_level new = { .tree = *tree, .ino = ino, .how = how, .traces = f->traces };
 	int r;
 
 	if (how <= BY_NUMBER && trees_have(&f->s->clean[how], tree))
@@ -157,7 +157,7 @@ static int enter(struct finding *f, const struct object_id *tree, uint64_t ino, 
 /* Below the directory that is left nothing was found: remember it. */
 static int leave(struct finding *f)
 {
-	const struct level *l = here(f);
+	const struct search_level *l = here(f);
 	struct trees *clean = l->how <= BY_NUMBER ? &f->s->clean[l->how] : NULL;
 
 	tree_iter_free(l->it);
@@ -239,7 +239,7 @@ static int keep(struct finding *f, uint64_t ino, bool must)
 /* It has too many: hide it instead of them. */
 static int hide_whole(struct finding *f, struct err *err)
 {
-	struct level *l = here(f);
+	struct search_level *l = here(f);
 	int r;
 
 	while (f->found && f->found->n > l->from)
@@ -257,7 +257,7 @@ static int hide_whole(struct finding *f, struct err *err)
 /* Something is left in the directory that was hidden as a whole, or below it: hide that. */
 static int hide_again(struct finding *f, struct err *err)
 {
-	const struct level *l;
+	const struct search_level *l;
 	int r;
 
 	while (f->levels[f->n - 2].how == LEFT)
@@ -275,7 +275,7 @@ static int hide_again(struct finding *f, struct err *err)
 
 static int hide(struct finding *f, const struct tree_entry *e, struct err *err)
 {
-	struct level *l = here(f);
+	struct search_level *l = here(f);
 	const bool inside = l->how >= UNSEEN;
 	int r = keep(f, e->ino, f->found && !inside);
 
@@ -337,7 +337,7 @@ static int follow(struct finding *f, bool keys, struct err *err)
 }
 
 /* It is a secret, or in a directory that is. */
-static int take(struct finding *f, const struct tree_entry *e, struct err *err)
+static int take_entry(struct finding *f, const struct tree_entry *e, struct err *err)
 {
 	const struct object_id tree = e->id;
 	const uint64_t ino = e->ino;
@@ -357,7 +357,7 @@ static int take(struct finding *f, const struct tree_entry *e, struct err *err)
 
 static int look_at(struct finding *f, const struct tree_entry *e, const char *name, struct err *err)
 {
-	struct level *l = here(f);
+	struct search_level *l = here(f);
 
 	if (l->how == BY_NUMBER || l->how == LEFT) {
 		if (numbers_has(&f->s->known, e->ino))
@@ -368,7 +368,7 @@ static int look_at(struct finding *f, const struct tree_entry *e, const char *na
 		return 0;
 	}
 	if (l->how == ALL || is_secret(f, e, name))
-		return take(f, e, err);
+		return take_entry(f, e, err);
 	if (S_ISLNK(e->mode) && secret_name_may_have_key(name))
 		return follow(f, true, err);
 	l->has_dirs |= e->form == TREE_DIR && !secret_name_is_skipped(name);
@@ -399,7 +399,7 @@ static int descend(struct finding *f, const struct tree_entry *e, const char *na
 /* What is in a directory itself comes first, as it decides whether the directory is hidden as a whole. */
 static int begin_descent(struct finding *f, struct err *err)
 {
-	struct level *l = here(f);
+	struct search_level *l = here(f);
 
 	if (l->descending || !l->has_dirs)
 		return leave(f) < 0 ? err_nomem(err) : 0;
@@ -410,7 +410,7 @@ static int begin_descent(struct finding *f, struct err *err)
 
 static int step(struct finding *f, struct err *err)
 {
-	struct level *l = here(f);
+	struct search_level *l = here(f);
 	struct tree_entry e;
 	const char *path;
 	int r = tree_iter_next(l->it, &e, err);

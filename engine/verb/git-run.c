@@ -36,14 +36,14 @@ static const char *const guarded[] = {
 };
 
 /* One call of git; -1 and NULL: none. */
-struct call {
+struct git_call {
 	const char *const *words;
 	int in, out, bundle;
 	char *const *env; /* two more variables */
 };
 
 /* GIT_DIR, GIT_INDEX_FILE and the like would lead git to another repository. */
-static char **clean_environment(const struct call *c)
+static char **clean_environment(const struct git_call *c)
 {
 	static char locale[] = "LC_ALL=C";
 	size_t n = 0, kept = 0;
@@ -62,7 +62,7 @@ static char **clean_environment(const struct call *c)
 	return env;
 }
 
-static int spawn(const char *const *argv, const struct call *c, int said, pid_t *ret)
+static int spawn(const char *const *argv, const struct git_call *c, int said, pid_t *ret)
 {
 	AUTO_FREE char **env = clean_environment(c);
 	posix_spawn_file_actions_t actions;
@@ -110,8 +110,8 @@ static void read_said(int fd, char text[SAID_MAX])
 }
 
 /* `text` gets the complaint of a git that ran. */
-static int spawn_and_wait(const char *const *argv, const struct call *c, int said, int *ret_status,
-			  char text[SAID_MAX])
+static int spawn_and_wait(const char *const *argv, const struct git_call *c, int said,
+			  int *ret_status, char text[SAID_MAX])
 {
 	pid_t pid;
 	int r = spawn(argv, c, said, &pid);
@@ -124,7 +124,7 @@ static int spawn_and_wait(const char *const *argv, const struct call *c, int sai
 	return 0;
 }
 
-static int run(const char *git_dir, const struct call *c, struct err *err)
+static int run(const char *git_dir, const struct git_call *c, struct err *err)
 {
 	const char *const *words = c->words;
 	const char *argv[WORDS_MAX] = { "git" };
@@ -163,7 +163,8 @@ int git_run_check_name(const char *git_dir, const char *clone, struct err *err)
 	if (!ref)
 		return err_nomem(err);
 	words[1] = ref;
-	r = run(git_dir, &(struct call){ .words = words, .in = -1, .out = -1, .bundle = -1 }, err);
+	r = run(git_dir, &(struct git_call){ .words = words, .in = -1, .out = -1, .bundle = -1 },
+		err);
 	if (r == -EIO)
 		return err_set(err, -ECANCELED, "no branch of git's can have '%s' in its name",
 			       clone);
@@ -180,14 +181,14 @@ int git_run_configure(const char *git_dir, const char *key, const char *value, s
 
 	if (!config)
 		return err_nomem(err);
-	return run(git_dir, &(struct call){ .words = words, .in = -1, .out = -1, .bundle = -1 },
+	return run(git_dir, &(struct git_call){ .words = words, .in = -1, .out = -1, .bundle = -1 },
 		   err);
 }
 
 int git_run_list_tips(const char *git_dir, int fd, struct err *err)
 {
 	static const char *const words[] = { "for-each-ref", "--format=%(objectname)", NULL };
-	const struct call c = { .words = words, .in = -1, .out = fd, .bundle = -1 };
+	const struct git_call c = { .words = words, .in = -1, .out = fd, .bundle = -1 };
 	int r = run(git_dir, &c, err);
 
 	if (r < 0)
@@ -217,7 +218,7 @@ int git_run_check_objects(const char *git_dir, const char *objects, int fd, off_
 	AUTO_FREE char *dir = path_join(tmp && *tmp == '/' ? tmp : "/tmp", "snapcow-XXXXXX");
 	AUTO_FREE char *into = NULL, *from = NULL;
 	char *env[2];
-	const struct call c = { .words = words, .in = fd, .out = -1, .bundle = -1, .env = env };
+	const struct git_call c = { .words = words, .in = fd, .out = -1, .bundle = -1, .env = env };
 	int r;
 
 	if (!dir)
@@ -259,6 +260,7 @@ int git_run_fetch(const char *git_dir, const char *clone, const char *detached, 
 		return err_nomem(err);
 	words[ARRAY_LEN(words) - 3] = spec;
 	words[ARRAY_LEN(words) - 2] = *detached != '\0' ? head : NULL;
-	return run(git_dir, &(struct call){ .words = words, .in = -1, .out = -1, .bundle = bundle },
+	return run(git_dir,
+		   &(struct git_call){ .words = words, .in = -1, .out = -1, .bundle = bundle },
 		   err);
 }

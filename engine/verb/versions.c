@@ -11,26 +11,26 @@ struct listing {
 	const struct engine_blame_options *options;
 	struct engine_versions result;
 	struct map seen; /* places of versions that were listed; keys are in `keys` */
-	struct key **keys;
+	struct version_key **keys;
 	size_t n_keys;
 };
 
 /* A version by its snapshot and path. */
-struct key {
+struct version_key {
 	size_t at;
 	char path[];
 };
 
 static uint64_t hash_key(const void *key)
 {
-	const struct key *k = key;
+	const struct version_key *k = key;
 
 	return map_hash_str(k->path) ^ (k->at * 0x9e3779b97f4a7c15u);
 }
 
 static bool equal_key(const void *a, const void *b)
 {
-	const struct key *x = a, *y = b;
+	const struct version_key *x = a, *y = b;
 
 	return x->at == y->at && strcmp(x->path, y->path) == 0;
 }
@@ -51,7 +51,7 @@ static void spans_done(struct spans *s)
 /* 1 the first time. */
 static int is_first(struct listing *l, const struct node *n, struct err *err)
 {
-	struct key *k = malloc(sizeof(*k) + strlen(n->path) + 1);
+	struct version_key *k = malloc(sizeof(*k) + strlen(n->path) + 1);
 	void *twin;
 	int r;
 

@@ -29,8 +29,8 @@ static uint32_t hash_of(const struct digest_table *t, uint32_t kind, const struc
 	return (uint32_t)(h * 0xd6e8feb86659fd93u >> 32);
 }
 
-static struct digest_entry *find(const struct digest_table *t, uint32_t hash, uint32_t kind,
-				 const struct digest *d)
+static struct digest_entry *find_entry(const struct digest_table *t, uint32_t hash, uint32_t kind,
+				       const struct digest *d)
 {
 	size_t at = hash, i;
 
@@ -42,7 +42,7 @@ static struct digest_entry *find(const struct digest_table *t, uint32_t hash, ui
 
 uint64_t *digest_table_find(const struct digest_table *t, uint32_t kind, const struct digest *d)
 {
-	struct digest_entry *e = t->n > 0 ? find(t, hash_of(t, kind, d), kind, d) : NULL;
+	struct digest_entry *e = t->n > 0 ? find_entry(t, hash_of(t, kind, d), kind, d) : NULL;
 
 	return e ? &e->value : NULL;
 }
@@ -65,7 +65,7 @@ int digest_table_add(struct digest_table *t, uint32_t kind, const struct digest 
 	if (r < 0)
 		return r;
 	hash = hash_of(t, kind, d);
-	if (find(t, hash, kind, d))
+	if (find_entry(t, hash, kind, d))
 		return 1;
 	if (!VEC_ROOM(t->list, t->n, t->cap) || slots_add(&t->slots, hash, t->n) < 0)
 		return -ENOMEM;

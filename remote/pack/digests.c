@@ -42,7 +42,7 @@ static uint8_t *entry_at(const struct digests *d, size_t i)
 }
 
 /* Its number; SLOTS_NONE: it is not there. */
-static size_t find(const struct digests *d, uint8_t kind, const struct object_id *id)
+static size_t find_digest(const struct digests *d, uint8_t kind, const struct object_id *id)
 {
 	const uint32_t hash = hash_of(kind, id);
 	size_t at = hash, i;
@@ -59,7 +59,7 @@ static size_t find(const struct digests *d, uint8_t kind, const struct object_id
 bool digests_find(struct digests *d, enum object_kind kind, const struct object_id *id,
 		  struct digest *ret)
 {
-	const size_t i = find(d, (uint8_t)kind, id);
+	const size_t i = find_digest(d, (uint8_t)kind, id);
 
 	if (i == SLOTS_NONE)
 		return false;
@@ -98,7 +98,7 @@ static int append(struct digests *d, uint8_t kind, const struct object_id *id,
 int digests_add(struct digests *d, enum object_kind kind, const struct object_id *id,
 		const struct digest *digest)
 {
-	const size_t i = find(d, (uint8_t)kind, id);
+	const size_t i = find_digest(d, (uint8_t)kind, id);
 	uint8_t *have;
 
 	if (i == SLOTS_NONE)

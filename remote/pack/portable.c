@@ -164,7 +164,7 @@ int portable_node(const void *bytes, size_t len, struct portable_node *ret, stru
 }
 
 /* `n` bytes of what was not read yet; NULL: there are not so many. */
-static const uint8_t *take(struct portable_node *node, size_t n)
+static const uint8_t *take_bytes(struct portable_node *node, size_t n)
 {
 	const uint8_t *at = node->at;
 
@@ -179,7 +179,7 @@ static bool take_of_type(struct portable_node *node, struct tree_entry *e)
 	const uint8_t *at;
 
 	if (S_ISREG(e->mode) || S_ISCHR(e->mode) || S_ISBLK(e->mode)) {
-		at = take(node, 8);
+		at = take_bytes(node, 8);
 		if (!at)
 			return false;
 		*(S_ISREG(e->mode) ? &e->size : &e->rdev) = le64_load(at);
@@ -187,17 +187,17 @@ static bool take_of_type(struct portable_node *node, struct tree_entry *e)
 	}
 	if (!S_ISLNK(e->mode))
 		return true;
-	at = take(node, 4);
+	at = take_bytes(node, 4);
 	if (!at)
 		return false;
 	e->target_len = e->size = le32_load(at);
-	e->target = (const char *)take(node, e->target_len);
+	e->target = (const char *)take_bytes(node, e->target_len);
 	return e->target != NULL;
 }
 
 static bool take_attributes(struct portable_node *node, struct tree_entry *e)
 {
-	const uint8_t *at = take(node, 40);
+	const uint8_t *at = take_bytes(node, 40);
 
 	if (!at)
 		return false;
@@ -213,7 +213,7 @@ static bool take_attributes(struct portable_node *node, struct tree_entry *e)
 
 static bool take_digest(struct portable_node *node, struct digest *ret)
 {
-	const uint8_t *at = take(node, sizeof(ret->b));
+	const uint8_t *at = take_bytes(node, sizeof(ret->b));
 
 	if (!at)
 		return false;
@@ -224,7 +224,7 @@ static bool take_digest(struct portable_node *node, struct digest *ret)
 static bool take_entry(struct portable_node *node, struct portable_entry *p)
 {
 	struct tree_entry *e = &p->e;
-	const uint8_t *head = take(node, 8), *at;
+	const uint8_t *head = take_bytes(node, 8), *at;
 	uint8_t flags;
 
 	if (!head || head[0] > TREE_LINK || (head[1] & ~(HAS_XATTRS | HAS_NLINK)) != 0)
@@ -234,18 +234,18 @@ static bool take_entry(struct portable_node *node, struct portable_entry *p)
 	e->form = head[0];
 	e->mode = le32_load(head + 4);
 	e->name_len = le16_load(head + 2);
-	e->name = (const char *)take(node, e->name_len);
+	e->name = (const char *)take_bytes(node, e->name_len);
 	if (!e->name)
 		return false;
 	if (e->form == TREE_LINK) {
-		at = flags == 0 ? take(node, 8) : NULL;
+		at = flags == 0 ? take_bytes(node, 8) : NULL;
 		e->ino = at ? le64_load(at) : 0;
 		return at != NULL;
 	}
 	if (!take_attributes(node, e))
 		return false;
 	if (flags & HAS_NLINK) {
-		at = take(node, 4);
+		at = take_bytes(node, 4);
 		e->nlink = at ? le32_load(at) : 0;
 		if (e->nlink == 0 || e->form == TREE_DIR)
 			return false;
