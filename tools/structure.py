@@ -101,9 +101,10 @@ def check_layers():
 def objects_of(build):
     """{source: object} of the product, by the sources' paths from the top of their tree."""
     found = {}
+    top = next(p for p in build.parents if (p / "meson.build").is_file())
     for entry in json.loads((build / "compile_commands.json").read_text()):
         where = Path(entry["directory"])
-        source = os.path.relpath(where / entry["file"], build.parent)
+        source = os.path.relpath(where / entry["file"], top)
         if is_product(source) and not entry["output"].startswith(("tests", "tools")):
             found.setdefault(source, where / entry["output"])
     return {s: o for s, o in found.items() if o.is_file()}
@@ -160,6 +161,16 @@ def arrows(graph, home, begin):
     return found
 
 
+def upward_calls(calls, layers):
+    """Calls of files to a folder that the table of layers does not allow theirs; "" for other folders than it has."""
+    def allowed(a, b):
+        here, there = layers.folder_of(a), layers.folder_of(b)
+        return layers.may_use(a, here, there) or there.startswith(layers.CALLS_ALL.get(here, "/"))
+    if not set(map(layers.folder_of, calls)) <= set(layers.MAY_USE):
+        return ""
+    return str(sum(not allowed(a, b) for a, bs in calls.items() for b in bs))
+
+
 def symbol_figures(build, layers):
     objects = objects_of(build)
     graph, home = call_graph(objects)
@@ -170,6 +181,7 @@ def symbol_figures(build, layers):
         edges[os.path.dirname(a)] |= {os.path.dirname(b) for b in bs} - {os.path.dirname(a)}
     rows = {
         "calls from room to room": f"{sum(map(len, calls.values())):,}",
+        "   of these upward, against the table of layers": upward_calls(calls, layers),
         "folders in a circle": str(sum(map(len, layers.circles(edges)))),
         "rooms in a circle": str(sum(map(len, layers.circles(calls)))),
     }
