@@ -71,7 +71,17 @@ def deaths(w, args, cwd, env, last, calls=CALLS, jobs=True):
     points = [p[:2] for p in points[:end + 1] if p[0] != "openat" or str(w.top) in p[2]]
     few = [p for p in points if p[0] not in ("write", "openat")]
     some = 60 if os.environ.get("SNAP_TESTS_LONG") else 4
-    return few[-12:] + random.Random(7).sample(points, min(some, len(points)))
+    sample = random.Random(7).sample(points, min(some, len(points)))
+    return list(dict.fromkeys(few[-12:] + sample))
+
+
+# How many deaths a test must have seen: of a few points, and in the long lane of at least 50 in all.
+LEAST = {"push": (6, 30), "fetch": (3, 15), "pull": (1, 20)}
+
+
+def died_enough(act, died):
+    least = LEAST[act][bool(os.environ.get("SNAP_TESTS_LONG"))]
+    assert died >= least, f"{act} died at {died} points, and not at {least}"
 
 
 def dies(point, args, cwd, env, jobs=True):

@@ -9,7 +9,7 @@ import subprocess
 import time
 from pathlib import Path
 
-from depots import Other, depot
+from depots import Other, deaths, depot, died_enough, dies
 from promotetest import picture, same
 from snaptest import SNAP, Skip, World, main, test
 from trees import differences, walk
@@ -86,6 +86,34 @@ def a_pull_that_is_killed_is_finished_or_taken_back(w: World):
     o.ok("pull", depot(w))
     same(picture(o.project), all_of_it)
     assert "no damage" in o.ok("check").out.decode()
+    o.end()
+
+
+@test
+def a_pull_whose_command_is_killed_changes_all_or_nothing(w: World):
+    furnish(w.project, 12)
+    w.ok("init")
+    w.ok("push", depot(w))
+    first, o = Other(w, "first"), Other(w)
+    for one in (first, o):
+        one.ok("init")
+    nothing, all_of_it = picture(o.project), picture(w.project)
+    args = ["pull", depot(w)]
+    points = deaths(w, args, first.project, {**w.env, "SNAPCOW_STORE": str(first.store)}, "")
+    died = 0
+    for point in points if os.environ.get("SNAP_TESTS_LONG") else points[-2:]:
+        died += dies(point, args, o.project, {**w.env, "SNAPCOW_STORE": str(o.store)})
+        o.ok("-q", "snapshot")  # has its turn when the pull has had its own
+        now = picture(o.project)
+        assert now in (nothing, all_of_it) and not stages(o), point
+        if now == all_of_it:
+            o.ok("undo")
+            same(picture(o.project), nothing)
+    died_enough("pull", died)
+    o.ok("pull", depot(w))
+    same(picture(o.project), all_of_it)
+    assert "no damage" in o.ok("check").out.decode()
+    first.end()
     o.end()
 
 

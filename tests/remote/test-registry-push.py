@@ -4,12 +4,14 @@
 import base64
 import http.client
 import json
+import os
 import subprocess
 import sys
+import threading
 
-from remotetest import MANIFEST_TYPE, needs, noise
+from remotetest import MANIFEST_TYPE, digest, needs, noise
 from servers import Fault, Proxy, Registry
-from snaptest import main, test
+from snaptest import SNAP, main, test
 from trees import differences, furnish, walk
 
 
@@ -239,6 +241,122 @@ def wrong_bytes_reach_no_store(w):
             done = w.snap("pull", "team", cwd=place, env=env)
             assert done.status != 0 and b"wrong bytes" in done.err, done
             assert content(place) == {}
+        finally:
+            end_other(w, env)
+
+
+class Deadly(Proxy):
+    """Kills the program that asks: before the registry has a request, or when it has answered it. The request is known
+    by its number, or by how it begins."""
+
+    left = None
+
+    def run(self, n, behind, *words, **more):
+        """Was it killed?  Without n it is not, and the answer is how many requests it makes."""
+        self.left, self.behind, self.ready = n, behind, threading.Event()
+        self.seen.clear()
+        self.child = subprocess.Popen([SNAP, "-q", *words, "--jobs", "1"], stdout=subprocess.DEVNULL,
+                                      stderr=subprocess.DEVNULL, stdin=subprocess.DEVNULL, **more)
+        self.ready.set()
+        status = self.child.wait(60)
+        self.left = None
+        assert status in (0, -9), status
+        return len(self.seen) if n is None else status == -9
+
+    def answer(self, request):
+        with self.lock:
+            by_number = isinstance(self.left, int)
+            line = f"{request.command} {request.path}"
+            hit = self.left == 0 if by_number else bool(self.left) and line.startswith(self.left)
+            self.left = None if hit else self.left - 1 if by_number else self.left
+        if hit and not self.behind:
+            self.kill()
+            request.close_connection = True
+            return
+        super().answer(request)
+        if hit:
+            self.kill()
+
+    def kill(self):
+        self.ready.wait(60)
+        self.child.kill()
+
+
+def points(n):
+    """Of n requests: before which one, or behind it."""
+    every = [(i, behind) for i in range(n) for behind in (False, True)]
+    return every if os.environ.get("SNAP_TESTS_LONG") else every[:: len(every) // 4]
+
+
+def name_is_complete(r):
+    """What the name means is there, whole and right; its manifest's digest."""
+    def get(path):
+        line = http.client.HTTPConnection("127.0.0.1", r.port, timeout=60)
+        line.request("GET", f"/v2/team/app/{path}", headers={"Accept": MANIFEST_TYPE})
+        answer = line.getresponse()
+        data = answer.read()
+        line.close()
+        assert answer.status == 200, (path, answer.status)
+        return data
+
+    manifest = get("manifests/latest")
+    told = json.loads(manifest)
+    for blob in [told["config"], *told["layers"]]:
+        assert digest(get(f"blobs/{blob['digest']}")) == blob["digest"], blob
+    return digest(manifest)
+
+
+@test
+def a_push_that_is_killed_at_any_request_leaves_the_name_complete(w):
+    needs()
+    with Registry(w.top / "registry") as r, Deadly(r.port) as p:
+        fill(w.project)
+        w.snap("remote", "add", "team", f"oci://127.0.0.1:{p.port}/team/app").ends(0)
+        push(w).ends(0)
+        def killed_push(at, behind, text):
+            (w.project / "src" / "f3").write_text(text)
+            return p.run(at, behind, "push", "--force", "team", cwd=w.project, env=w.env)
+
+        n, before = killed_push(None, False, "changed\n"), name_is_complete(r)
+        chosen = points(n)
+        for at, behind in chosen:
+            assert killed_push(at, behind, f"changed {at} {behind}\n"), (at, n)
+            # The last request moves the name; each push makes no fewer requests than the one before.
+            assert name_is_complete(r) == before or at >= n - 1, (at, n)
+        before = name_is_complete(r)
+        assert killed_push("PUT /v2/team/app/manifests/", False, "before\n") and name_is_complete(r) == before
+        assert killed_push("PUT /v2/team/app/manifests/", True, "behind\n") and name_is_complete(r) != before
+        assert len(chosen) >= (30 if os.environ.get("SNAP_TESTS_LONG") else 4), n
+        push(w, "--force").ends(0)
+        place, env = other(w)
+        try:
+            w.snap("pull", "team", cwd=place, env=env).ends(0)
+            assert content(place) == content(w.project)
+        finally:
+            end_other(w, env)
+
+
+@test
+def a_fetch_that_is_killed_at_any_request_stores_nothing_wrong_and_the_next_one_goes_on(w):
+    needs()
+    with Registry(w.top / "registry") as r, Deadly(r.port) as p:
+        fill(w.project)
+        w.snap("remote", "add", "team", f"oci://127.0.0.1:{p.port}/team/app").ends(0)
+        push(w).ends(0)
+        place, env = other(w)
+        try:
+            more = {"cwd": place, "env": {**w.env, **env}}
+            n, died = p.run(None, False, "fetch", "team", **more), 0
+            for i, (at, behind) in enumerate(points(n)):
+                (w.project / "src" / "f3").write_text(f"changed {i}\n")
+                push(w).ends(0)
+                died += p.run(at, behind, "fetch", "team", **more)
+                for pack in (w.top / "store2" / "remote" / "incoming").glob("*.pack"):
+                    assert digest(pack.read_bytes())[7:] == pack.stem, pack
+            assert died >= 3, (died, n)
+            w.snap("pull", "team", cwd=place, env=env).ends(0)
+            assert content(place) == content(w.project)
+            assert b"no damage" in w.snap("check", cwd=place, env=env).ends(0).out
         finally:
             end_other(w, env)
 
