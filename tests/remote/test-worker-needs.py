@@ -100,6 +100,15 @@ def a_ticket_that_no_worker_can_take_ends_with_a_sentence(w):
 
 
 @test
+def a_ticket_that_nobody_takes_ends_at_its_deadline(w):
+    needs_fuse()
+    with Nats(w.top / "nats") as nats:
+        _, err = ended(call(w, nats, "--deadline", "1s"), 125)
+        assert b"no worker took it before its deadline" in err and b"no worker  expired" in err, err
+        assert subjects(nats) == {}
+
+
+@test
 def a_worker_says_what_it_offers(w):
     needs_fuse()
     with Nats(w.top / "nats") as nats, Worker(w, nats, depot(w), "--mem", "300M", "--cpus", "0.5", name="one"):
