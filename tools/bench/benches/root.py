@@ -19,15 +19,16 @@ from row import OURS, at_most
 
 CHROOT, COPY, PODMAN = "chroot in a copy", "cp -a", "podman, overlay"
 PROGRAMS = ("sh", "true")
+DPKG = ("dpkg", "dpkg-deb", "dpkg-query", "dpkg-split", "diff", "ldconfig", "rm", "start-stop-daemon", "tar")
 PACKAGES = os.environ.get("SNAP_BENCH_PACKAGES", "cron man-db sudo nginx-light python3-venv")
 TEN = 10
 
 
-def plant(top):
-    """The host's sh and what it needs, beside a tree."""
+def plant(top, names=PROGRAMS):
+    """The host's sh and what it needs, beside a tree; or other programs."""
     for name in ("bin", "dev", "etc", "proc", "root", "run", "tmp", "usr"):
         (top / name).mkdir(exist_ok=True)
-    programs = [shutil.which(name) for name in PROGRAMS]
+    programs = [shutil.which(name) for name in names]
     for path in programs:
         said = subprocess.run(["ldd", path], stdout=subprocess.PIPE, text=True, check=False).stdout
         for library in re.findall(r"(?:=> |\t)(/\S+) \(0x", said):
@@ -169,22 +170,54 @@ def install(session):
         podman.end()
 
 
+def with_dpkg(session):
+    """The root with the host's own dpkg, and what that starts; None where there is none."""
+    missing = [name for name in DPKG if not shutil.which(name)]
+    if missing:
+        return None
+    top = session.arena.path / "root-dpkg"
+    run("cp", "-a", root_of(session), top)
+    plant(top, DPKG)
+    for name in ("alternatives", "info", "parts", "triggers", "updates"):
+        (top / "var/lib/dpkg" / name).mkdir(parents=True)
+    for name in ("available", "status"):
+        (top / "var/lib/dpkg" / name).touch()
+    return top
+
+
+def make_deb(folder, name):
+    """A package of 100 files of 8 KiB that do not shrink."""
+    top = folder / name
+    (top / "usr/share" / name).mkdir(parents=True)
+    for n in range(100):
+        (top / "usr/share" / name / f"file-{n}").write_bytes(os.urandom(8192))
+    (top / "DEBIAN").mkdir()
+    (top / "DEBIAN/control").write_text(f"Package: {name}\nVersion: 1\nArchitecture: all\n"
+                                        "Maintainer: bench <bench@example.org>\nDescription: a bench\n")
+    run("dpkg-deb", "--root-owner-group", "-Znone", "-b", top, folder / f"{name}.deb")
+    shutil.rmtree(top / "DEBIAN")
+    return trees.disk_bytes(top)
+
+
 def disk(session):
-    """Ten clones of one root with a few files more each."""
-    source, store = root_of(session), session.store
+    """Ten clones of one root, in each of which dpkg installs another package."""
     row = session.row(f"disk of {TEN} root clones with a package more each", "MiB", at_most(0.2, COPY))
+    source, store = with_dpkg(session), session.store
+    if not source:
+        row.skip("needs dpkg")
+        return
     store.snap("init", str(source), cwd="/")
+    debs = session.arena.fresh_dir("debs")
     names = [session.number("disk") for _ in range(TEN)]
+    unpacked = sum(make_deb(debs, name) for name in names)
     before = store.stored(source)
     for name in names:
-        path = Path(session.clone_of(source, name))
-        for n in range(100):
-            file = path / "usr" / "share" / name / f"file-{n}"
-            file.parent.mkdir(parents=True, exist_ok=True)
-            file.write_bytes(os.urandom(8192))
+        session.clone_of(source, name)
+        store.snap("run", "--root", "--allow-missing", "pids", "--allow-missing", "memory", "--ro", str(debs), name, "--",
+                   "dpkg", "-i", str(debs / f"{name}.deb"), cwd=source)
         store.snap("snapshot", name, cwd=source)
     row.add(OURS, (store.stored(source) - before) / 2**20)
-    row.add(COPY, TEN * (trees.disk_bytes(source) + 100 * 8192) / 2**20)
+    row.add(COPY, (TEN * trees.disk_bytes(source) + unpacked) / 2**20)
 
 
 PARTS = {"root-prompt": prompt, "root-install": install, "root-disk": disk}
