@@ -4,6 +4,7 @@ With --range (which implies --user) the ordinary user has a range in /etc/subuid
 test program's own are mounted over both, in its own mount namespace.
 """
 
+import hashlib
 import os
 import re
 import shutil
@@ -103,12 +104,56 @@ def listing(top):
     return seen
 
 
+DPKG_PROGRAMS = ("dpkg", "dpkg-deb", "dpkg-query", "dpkg-split", "diff", "ldconfig", "rm", "start-stop-daemon", "tar")
+DEB_SCRIPTS = {
+    "postinst": "mkdir -p /var/log; echo $1 $2 >> /var/log/posts\nchown 1000:33 /var/lib/hello-deb; chmod 750 /var/lib/hello-deb",
+    "prerm": "echo $1 >> /var/log/posts",
+    "postrm": "if [ $1 = purge ]; then rm -rf /var/lib/hello-deb; fi",
+}
+# Installed, used, upgraded over an edited setting, removed and purged; what dpkg finds wrong of its files is said.
+DPKG = r"""
+set -e
+i() { dpkg --force-confold -i "$1" > /tmp/log 2>&1 || { cat /tmp/log; exit 1; }; }
+i /debs/1.deb; hello-deb; dpkg --audit; dpkg -V hello-deb
+echo mine >> /etc/hello-deb.conf
+i /debs/2.deb; hello-again; dpkg --audit; dpkg -V hello-deb; tail -n 1 /etc/hello-deb.conf
+cat /var/log/posts; stat -c %a /usr/bin/hello-deb /var/lib/hello-deb
+"""
+DPKG_SAID = ["deb 1", "deb 2", "??5?????? c /etc/hello-deb.conf", "mine", "configure", "upgrade", "configure 1", "4755", "750"]
+DPKG_PURGE = "dpkg -r hello-deb > /dev/null; test ! -e /usr/bin/hello-deb; test -e /etc/hello-deb.conf; dpkg -P hello-deb > /dev/null; " \
+             "test ! -e /etc/hello-deb.conf; test ! -e /var/lib/hello-deb; dpkg --audit"
+
+
+def make_debs(folder):
+    """1.deb and 2.deb of one package: a set-id program with two names, a setting, a directory of its own, scripts."""
+    folder.mkdir()
+    for version in "12":
+        top = folder / version
+        files = {"usr/bin/hello-deb": f"#!/bin/sh\necho deb {version}\n", "etc/hello-deb.conf": f"setting {version}\n"}
+        control = {"control": f"Package: hello-deb\nVersion: {version}\nArchitecture: all\nMaintainer: t <t@example.org>\n"
+                              "Description: a test\n", "conffiles": "/etc/hello-deb.conf\n"}
+        control["md5sums"] = "".join(f"{hashlib.md5(text.encode()).hexdigest()}  {name}\n" for name, text in files.items()
+                                     if not name.startswith("etc/"))
+        control.update({name: f"#!/bin/sh\nset -e\n{text}\n" for name, text in DEB_SCRIPTS.items()})
+        for name, text in {**files, **{f"DEBIAN/{name}": text for name, text in control.items()}}.items():
+            (top / name).parent.mkdir(parents=True, exist_ok=True)
+            (top / name).write_text(text)
+            (top / name).chmod(0o755 if text.startswith("#!") else 0o644)
+        (top / "usr/bin/hello-deb").chmod(0o4755)
+        os.link(top / "usr/bin/hello-deb", top / "usr/bin/hello-again")
+        (top / "var/lib/hello-deb").mkdir(parents=True)
+        subprocess.run(["dpkg-deb", "--root-owner-group", "-b", top, folder / f"{version}.deb"], check=True,
+                       stdout=subprocess.DEVNULL)
+        shutil.rmtree(top)
+    return folder
+
+
 # Directories that a machine changes by itself, and where tests, stores and others work meanwhile.
 RESTLESS = ("/dev", "/proc", "/sys", "/run", "/tmp", "/var/tmp", "/var/log", "/var/run", "/work", "/mnt", "/media")
 
 
 def machine(*more):
-    """The host's root as find lists it: names, kinds, modes, owners, sizes and times of change, without RESTLESS and `more`."""
+    """The host's root as find lists it: names, modes, owners, sizes and times of change, without RESTLESS and `more`."""
     pruned = [word for path in (*RESTLESS, *more) for word in ("-o", "-path", path)][1:]
     said = subprocess.run(["find", "/", "-xdev", "(", *pruned, ")", "-prune", "-o",
                            "(", "-type", "d", "-printf", r"%p\0%y %m %U:%G %T@\0", "-o", "-printf", r"%p\0%y %m %U:%G %s %T@ %l\0", ")"],

@@ -1,4 +1,4 @@
-"""run --root: rpm, apk, pip, npm and make install, with scripts, owners, set-id programs and device nodes.
+"""run --root: dpkg, rpm, apk, pip, npm and make install, with scripts, owners, set-id programs and device nodes.
 
 Packages are made in the run itself, in a small root of the host's own programs.  apk is in no package of
 Debian: SNAP_TEST_APK names one, else the tests of it are skipped.
@@ -14,7 +14,7 @@ import tarfile
 import zipfile
 from pathlib import Path
 
-from roottest import ids, libraries, listing, main, plant, root_sh
+from roottest import DPKG, DPKG_PROGRAMS, DPKG_PURGE, DPKG_SAID, ids, libraries, listing, main, make_debs, plant, root_sh
 from livetest import live_test
 from snaptest import Skip
 
@@ -42,6 +42,38 @@ def check_files(w, folder, owner=(1000, 33), nodes=True):
     assert {found[f"{folder}/program"].islnk(), found[f"{folder}/again"].islnk()} == {True, False}, "one file with two names"
     seen = {name: (m.devmajor, m.devminor, oct(m.mode)) for name, m in found.items() if m.ischr() or m.isblk()}
     assert seen == ({f"{folder}/dev/null": (1, 3, "0o666"), f"{folder}/dev/urandom": (1, 9, "0o644")} if nodes else {}), seen
+
+
+# --- dpkg -------------------------------------------------------------------------------------
+
+
+@live_test
+def dpkg_installs_upgrades_and_purges_a_package_of_a_file(w):
+    missing = [name for name in DPKG_PROGRAMS if not shutil.which(name)]
+    if missing:
+        raise Skip(f"not installed: {' '.join(missing)}")
+    top = plant(w.top / "root", *(shutil.which(name) for name in (*DPKG_PROGRAMS, "tail")))
+    for name in ("alternatives", "info", "parts", "triggers", "updates"):
+        (top / "var/lib/dpkg" / name).mkdir(parents=True)
+    for name in ("available", "info/base.md5sums"):
+        (top / "var/lib/dpkg" / name).touch()
+    (top / "var/lib/dpkg/info/base.list").write_text("/.\n")
+    (top / "var/lib/dpkg/status").write_text("Package: base\nStatus: install ok installed\nMaintainer: t <t@example.org>\n"
+                                             "Architecture: all\nVersion: 1\nDescription: a test\n")
+    make_debs(top / "debs")
+    before = listing(top)
+    boxed(w, top)
+    got = root_sh(w, DPKG, "box")
+    assert got["stdout"].splitlines() == DPKG_SAID, got["stdout"]
+    found = exported(w)
+    program, own = found["usr/bin/hello-deb"], found["var/lib/hello-deb"]
+    assert (program.uid, program.gid, oct(program.mode)) == (0, 0, "0o4755"), program.get_info()
+    assert {program.islnk(), found["usr/bin/hello-again"].islnk()} == {True, False}, "one file with two names"
+    assert (own.uid, own.gid, oct(own.mode)) == (1000, 33, "0o750"), own.get_info()
+    said = w.ok("diff", "box", "--json").json("snap.diff/1")
+    assert [p["package"] for p in said["packages"]["added"]] == ["hello-deb"], said["packages"]
+    root_sh(w, DPKG_PURGE, "box")
+    assert listing(top) == before, "the directory that was captured changed"
 
 
 # --- rpm --------------------------------------------------------------------------------------
