@@ -210,7 +210,8 @@ const struct tool tools[] = {
 		CLONE_OPTIONAL("Name of the clone. Without it: a throw-away clone of the project."),
 		{ "root", PARAM_FLAG, "root", false, NULL,
 		  "The clone is a whole root file system: the command sees it as / and is root in it, "
-		  "so package managers work. Without a clone: a throw-away clone of this machine's /." },
+		  "so package managers work. Without a clone: a throw-away clone of this machine's /. The "
+		  "project is seen at its own path, as a throw-away clone." },
 		{ "as", PARAM_TEXT, "as", false, NULL,
 		  "With root: run the command as this user of that system, a name or UID:GID, for "
 		  "programs that refuse to be root (default: root)." },
