@@ -148,8 +148,9 @@ def make_debs(folder):
     return folder
 
 
-# Directories that a machine changes by itself, and where tests, stores and others work meanwhile.
-RESTLESS = ("/dev", "/proc", "/sys", "/run", "/tmp", "/var/tmp", "/var/log", "/var/run", "/work", "/mnt", "/media")
+# Directories that a machine changes by itself, and where tests, stores and others work meanwhile; skopeo has a cache.
+RESTLESS = ("/dev", "/proc", "/sys", "/run", "/tmp", "/var/tmp", "/var/log", "/var/run", "/var/lib/containers/cache",
+            "/work", "/mnt", "/media")
 
 
 def machine(*more):
