@@ -63,6 +63,7 @@ struct engine_rule {
 	bool nul;      /* its paths end with a NUL, not with a newline */
 	bool parallel; /* it may run beside other actions of its project */
 	bool off;      /* by the project's own file */
+	bool silent;   /* the file system of its project, or of its log, hangs; so it is off */
 	char *problem; /* why that file cannot be understood, and the rule is off; or NULL */
 	/* Not configured: what its probes have used of a day that began then. */
 	uint64_t probed_ms;

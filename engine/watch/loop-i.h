@@ -45,6 +45,7 @@ struct loop {
 	struct engine_rules_of_watch rules;
 	struct follow *follows; /* owned; one for each rule */
 	uint64_t rules_print;   /* of the files that they were read from */
+	uint64_t silent;        /* when those that hang were last tried */
 	struct watch_state state;
 	struct watch_control control;
 	struct engine_firings firings;

@@ -341,11 +341,12 @@ static int look_at_all(struct loop *l, struct err *err)
 static int round_of(struct loop *l, struct err *err)
 {
 	struct stat st;
-	int r = loop_rules_moved(l) ? loop_load_rules(l, err) : 0;
+	int r;
 
 	l->next = 0;
 	l->next_ms = 0;
 	l->busy = false;
+	r = loop_rules_moved(l) ? loop_load_rules(l, err) : 0;
 	/* A rule that was paused just now begins nothing more. */
 	watch_control_done(&l->control);
 	if (r >= 0)

@@ -452,7 +452,7 @@ static uint64_t print_of_projects(const struct engine_rules_of_watch *w)
 	uint64_t print = 0;
 
 	for (size_t i = 0; i < w->n; i++) {
-		AUTO_FREE char *path = is_first_of_project(w, i)
+		AUTO_FREE char *path = is_first_of_project(w, i) && !w->list[i].silent
 					   ? path_join(w->list[i].project, ".snap/" WATCH_FILE)
 					   : NULL;
 
@@ -468,9 +468,8 @@ uint64_t rules_print(struct engine *e, const struct engine_rules_of_watch *w)
 	return print_of(path) + print_of_projects(w);
 }
 
-/* A file that cannot be understood narrows its rules to nothing. */
-static int turn_off(struct engine_rules_of_watch *w, const char *project, const struct err *problem,
-		    struct err *err)
+int rules_turn_off(struct engine_rules_of_watch *w, const char *project, const struct err *problem,
+		   struct err *err)
 {
 	for (size_t i = 0; i < w->n; i++) {
 		if (strcmp(w->list[i].project, project) != 0)
@@ -496,7 +495,7 @@ static int narrow_by_project(struct engine_rules_of_watch *w, const char *projec
 		r = rules_narrow(w, project, path, &own, &problem);
 	if (r == -ENOMEM)
 		return err_nomem(err);
-	return r < 0 ? turn_off(w, project, &problem, err) : 0;
+	return r < 0 ? rules_turn_off(w, project, &problem, err) : 0;
 }
 
 int engine_watch_rules(struct engine *e, struct engine_rules_of_watch *ret, struct err *err)
@@ -516,9 +515,11 @@ int engine_watch_rules(struct engine *e, struct engine_rules_of_watch *ret, stru
 		return err_set(err, -ENOENT, "there are no rules: there is no '%s'", path);
 	if (r >= 0)
 		r = rules_parse(path, &user, &rules, err);
+	if (r >= 0)
+		r = rules_turn_off_silent(&rules, err);
 	rules.print = print + print_of_projects(&rules);
 	for (size_t i = 0; r >= 0 && i < rules.n; i++)
-		if (is_first_of_project(&rules, i))
+		if (is_first_of_project(&rules, i) && !rules.list[i].silent)
 			r = narrow_by_project(&rules, rules.list[i].project, err);
 	if (r < 0)
 		return r;

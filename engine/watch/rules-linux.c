@@ -7,10 +7,13 @@
 
 #include "base/log.h"
 #include "base/path.h"
+#include "base/vec.h"
 #include "engine/find/config-i.h"
 #include "engine/find/event-i.h"
 #include "engine/pipeline/pipeline-i.h"
 #include "engine/watch/loop-i.h"
+
+#define SILENT_MS UINT64_C(60000) /* how often one that hangs is tried */
 
 static int watch_dir_of(struct loop *l, const char *path, unsigned place, struct err *err)
 {
@@ -40,6 +43,8 @@ static int watch_rule(struct loop *l, size_t i, struct err *err)
 	struct follow *f = &l->follows[i];
 
 	f->place = PLACE_RULES + (unsigned)i;
+	if (rule->silent)
+		return 0;
 	switch (rule->trigger) {
 	case ENGINE_TRIGGER_FILES:
 		for (size_t k = 0; k < i; k++)
@@ -63,6 +68,8 @@ static int watch_own_file(struct loop *l, const struct engine_rule *rule, struct
 {
 	AUTO_FREE char *path = path_join(rule->project, ".snap/" WATCH_FILE);
 
+	if (rule->silent)
+		return 0;
 	return path ? watch_dir_of(l, path, PLACE_CONFIG, err) : err_nomem(err);
 }
 
@@ -97,9 +104,26 @@ static int watch_all(struct loop *l, struct err *err)
 	return r;
 }
 
+/* Once a minute. */
+static bool is_awaited(struct loop *l)
+{
+	const bool due = engine_clock_ms() >= l->silent + SILENT_MS;
+
+	if (!VEC_HAS(it, l->rules.list, l->rules.n, it->silent))
+		return false;
+	if (due)
+		l->silent = engine_clock_ms();
+	loop_wake_in(l, l->silent + SILENT_MS);
+	return due && rules_speak_again(&l->rules);
+}
+
+/* Also if one hangs that did not, or the reverse. */
 bool loop_rules_moved(struct loop *l)
 {
-	return !l->tree || l->rules_print != rules_print(l->engine, &l->rules);
+	uint64_t print;
+
+	return !l->tree || !rules_look(l->engine, &l->rules, &print) || l->rules_print != print ||
+	       is_awaited(l);
 }
 
 static void note_problems(struct loop *l, int r, const struct err *problem)

@@ -22,6 +22,26 @@ uint64_t rules_print(struct engine *e, const struct engine_rules_of_watch *w);
 /* The rule of that name, or NULL. */
 const struct engine_rule *rules_find(const struct engine_rules_of_watch *w, const char *name);
 
+/* Nothing of that project fires: its file cannot be understood, or cannot be read in time. */
+NODISCARD int rules_turn_off(struct engine_rules_of_watch *w, const char *project,
+			     const struct err *problem, struct err *err);
+
+/* --- reach.c ------------------------------------------------------------------------------- */
+
+/* Those whose project, or log, hangs: each is silent and off, and says so. */
+NODISCARD int rules_turn_off_silent(struct engine_rules_of_watch *w, struct err *err);
+
+/* rules_print(), and a look at all that is not silent; false: something hangs. */
+bool rules_look(struct engine *e, const struct engine_rules_of_watch *w, uint64_t *ret_print);
+
+/* Is one that was silent silent no more? */
+bool rules_speak_again(const struct engine_rules_of_watch *w);
+
+/* --- reach-linux.c ------------------------------------------------------------------------- */
+
+/* What `look` returns, by a process of its own; false if that takes more than two seconds. */
+bool reach_ask(uint64_t (*look)(void *ctx), void *ctx, uint64_t *ret);
+
 /* --- firing.c ------------------------------------------------------------------------------ */
 
 extern const struct docket_kind firing_kind; /* struct engine_firing */

@@ -5,6 +5,7 @@ a store and a project in it, and nothing outside of it is ever written. No daemo
 outlives its test.
 """
 
+import contextlib
 import json
 import os
 import random
@@ -12,6 +13,7 @@ import re
 import select
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -81,6 +83,21 @@ def needs_fuse(somebody_else=False):
             raise Skip("/dev/fuse is closed to other users")
         if not shutil.which("fusermount3"):
             raise Skip("there is no fusermount3")
+
+
+@contextlib.contextmanager
+def hung(directory):
+    """A file system in FUSE whose server does nothing is there: whoever looks into it waits."""
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        subprocess.run(["fusermount3", "--", directory], check=True, pass_fds=[theirs.fileno()],
+                       env={**os.environ, "_FUSE_COMMFD": str(theirs.fileno())})
+        server, = socket.recv_fds(ours, 1, 1)[1]
+    try:
+        yield
+    finally:
+        os.close(server)  # whoever waits gets an error
+        subprocess.run(["fusermount3", "-u", "-z", "--", directory], check=True)
 
 
 class Result:

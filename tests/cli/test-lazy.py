@@ -8,14 +8,13 @@ import json
 import mmap
 import os
 import shutil
-import socket
 import sqlite3
 import subprocess
 import threading
 import time
 from pathlib import Path
 
-from snaptest import SNAP, Skip, main, needs_fuse, test, until as wait_for
+from snaptest import SNAP, Skip, hung, main, needs_fuse, test, until as wait_for
 
 FILES = 40
 
@@ -390,21 +389,6 @@ def a_walk_holds_up_only_who_works_on_its_project(w):
         waits(w, "tag", "three", "@", cwd=unknown / "d")
     w.ok("gc")
     w.ok("check")
-
-
-@contextlib.contextmanager
-def hung(directory):
-    """A file system in FUSE whose server does nothing is there: whoever looks into it waits."""
-    ours, theirs = socket.socketpair()
-    with ours, theirs:
-        subprocess.run(["fusermount3", "--", directory], check=True, pass_fds=[theirs.fileno()],
-                       env={**os.environ, "_FUSE_COMMFD": str(theirs.fileno())})
-        server, = socket.recv_fds(ours, 1, 1)[1]
-    try:
-        yield
-    finally:
-        os.close(server)  # whoever waits gets an error
-        subprocess.run(["fusermount3", "-u", "-z", "--", directory], check=True)
 
 
 @test

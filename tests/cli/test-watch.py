@@ -19,7 +19,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "live"))
 
 import livetest  # noqa: E402  (found through the line above)
-from snaptest import SNAP, Skip, World, gone, test  # noqa: E402
+from snaptest import SNAP, Skip, World, gone, hung, needs_fuse, test  # noqa: E402
 from watchtest import (HOUR, MINUTE, Clock, config, fire, firings, once, put, results, rule_of, rules,  # noqa: E402
                        stages, status, until)
 
@@ -1166,6 +1166,35 @@ def another_directory_is_found_of_which_no_event_tells(w: World):
     put(up / "project" / "c.x")
     put(link / "c.x")
     until(lambda: {f["rule"] for f in firings(w) if "c.x" in f["paths"]} == {"a", "b", "link"}, 30)
+    w.ok("watch", "stop")
+
+
+@test
+def a_project_that_hangs_hangs_alone(w: World):
+    needs_fuse(True)
+    dead = w.home / "dead"
+    put(dead / "a.x")
+    put(w.project / "a.x")
+    config(w, "watch.yaml", "rules:\n" + "".join(
+        f"  - {{name: {name}, project: {project}, on: {{files: ['*.x'], debounce: 100ms}}, run: 'true'}}\n"
+        for name, project in (("stuck", dead), ("fine", w.project))))
+    w.ok("watch", "start")
+
+    def fires(rule, path, seconds=60):
+        put(path)
+        until(lambda: any(path.name in f["paths"] for f in firings(w, rule)), seconds)
+        until(lambda: all(f["state"] == "done" for f in firings(w)))
+
+    fires("fine", w.project / "b.x")
+    fires("stuck", dead / "b.x")
+    with hung(dead):
+        fires("fine", w.project / "c.x")
+        seen = rule_of(w, "stuck")
+        assert seen["state"] == "off" and "its file system does not answer" in seen["why"], seen
+        fires("fine", w.project / "d.x")
+    # It answers again, which is found once a minute, and so is what changed meanwhile.
+    fires("stuck", dead / "c.x", 120)
+    assert rule_of(w, "stuck")["state"] == "ready", status(w)
     w.ok("watch", "stop")
 
 
