@@ -388,6 +388,13 @@ void sys_return_memory(void)
 {
 }
 
+uint64_t sys_memory(void)
+{
+	const long pages = sysconf(_SC_PHYS_PAGES), size = sysconf(_SC_PAGESIZE);
+
+	return pages > 0 && size > 0 ? (uint64_t)pages * (uint64_t)size : UINT64_C(1) << 30;
+}
+
 uint64_t sys_available_memory(void)
 {
 	return UINT64_MAX;

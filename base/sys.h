@@ -269,6 +269,8 @@ unsigned sys_runnable(int load_fd);
 void sys_gather_memory(void);
 void sys_return_memory(void); /* what is free goes back to the system */
 
+uint64_t sys_memory(void); /* bytes that the machine has; 1 GiB if nobody knows */
+
 /* Bytes that new things could use before others had to make room; UINT64_MAX: nobody knows. */
 uint64_t sys_available_memory(void);
 

@@ -429,7 +429,8 @@ static int append_properties(sd_bus_message *m, const struct scope_request *q)
 	r = append_controllers(m, q);
 	if (r < 0)
 		return r;
-	r = append_u64(m, q->mem > 0, "MemoryMax", q->mem);
+	r = append_u64(m, q->mem > 0 || q->mem_unit > 0, "MemoryMax",
+		       q->mem > 0 ? q->mem : q->mem_unit);
 	if (r < 0)
 		return r;
 	r = append_u64(m, q->mem > 0, "MemorySwapMax", 0);

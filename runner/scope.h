@@ -38,6 +38,8 @@ struct scope_request {
 	const char *description; /* for people who list units */
 	pid_t pid;               /* a child of ours, or ourselves */
 	uint64_t mem;            /* bytes; 0 is no limit, here and below */
+	uint64_t
+	    mem_unit; /* bytes without swap, as MemoryMax of a unit; only where the manager can */
 	uint64_t pids;
 	uint64_t cpus_milli;
 	pid_t also;      /* another process; 0 is none */

@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/sys.h"
 #include "cowfs/core/layers-i.h"
@@ -12,17 +11,10 @@
 
 /* --- all of them ------------------------------------------------------------------------ */
 
-static uint64_t machine_memory(void)
-{
-	const long pages = sysconf(_SC_PHYS_PAGES), size = sysconf(_SC_PAGESIZE);
-
-	return pages > 0 && size > 0 ? (uint64_t)pages * (uint64_t)size : 1024 * MIB;
-}
-
 static void fill_options(struct layers_options *o)
 {
 	if (o->dirty_max == 0) {
-		o->dirty_max = machine_memory() / 8;
+		o->dirty_max = sys_memory() / 8;
 		if (o->dirty_max > 2048 * MIB)
 			o->dirty_max = 2048 * MIB;
 	}

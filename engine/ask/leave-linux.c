@@ -3,10 +3,12 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "base/sys.h"
 #include "engine/ask/ask-i.h"
 #include "runner/scope.h"
 
 #define SCOPE_NAME "snapcow-cowfsd-%d.scope"
+#define MEM_PART   2 /* of the machine's memory, as MemoryMax=50% of the packaged unit */
 
 struct leaving {
 	struct scope *scope;
@@ -27,6 +29,7 @@ struct leaving *leaving_begin(pid_t child)
 		.description = "snapcow: the process that serves a store",
 		.pid = getpid(),
 		.also = child,
+		.mem_unit = sys_memory() / MEM_PART,
 	};
 	struct leaving *l = calloc(1, sizeof(*l));
 	struct err why = { 0 };

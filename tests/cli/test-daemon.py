@@ -396,7 +396,7 @@ def a_keeper_gives_up_and_says_so_in_the_log(w: World):
 
 SLOW_MANAGER = """
 import os, socket, sys
-listens, part, asked = sys.argv[1:]
+listens, part, asked, most = sys.argv[1:]
 server = socket.socket(socket.AF_UNIX)
 os.makedirs(os.path.dirname(listens), exist_ok=True)
 server.bind(listens)
@@ -406,7 +406,7 @@ said = b""
 while b"BEGIN" not in said:
     said += peer.recv(4096)
 peer.sendall(b"DATA\\r\\nOK 0123456789abcdef0123456789abcdef\\r\\nAGREE_UNIX_FD\\r\\n")
-while b"StartTransientUnit" not in said or b"PIDs" not in said:
+while b"StartTransientUnit" not in said or b"PIDs" not in said or bytes.fromhex(most) not in said:
     said += peer.recv(4096)
 with open(part, "wb") as file:
     file.write(said)
@@ -425,7 +425,9 @@ def a_manager_that_takes_its_time_does_not_delay_the_daemon(w: World):
         place = ["unshare", "-m", "sh", "-c", 'mount -t tmpfs none /run && exec "$@"', "sh"]
         if subprocess.run([*place, "true"], stderr=subprocess.DEVNULL, check=False).returncode != 0:
             raise Skip("a mount namespace cannot be made here")
-    script = (f"{sys.executable} -c \"$1\" \"$2\" {w.top}/part {asked} & echo $! >{w.top}/manager; "
+    # MemoryMax, as the unit has it: half of the machine's memory, a number of 64 bits.
+    half = struct.pack("=Q", os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 2).hex()
+    script = (f"{sys.executable} -c \"$1\" \"$2\" {w.top}/part {asked} {half} & echo $! >{w.top}/manager; "
               f"until [ -S \"$2\" ]; do sleep 0.01; done; exec '{SNAP}' -q snapshot")
     command = subprocess.Popen([*place, "sh", "-c", script, "sh", SLOW_MANAGER, listens], cwd=w.project, stdout=subprocess.DEVNULL,
                                env={**w.env, "XDG_RUNTIME_DIR": str(runtime)})
@@ -433,7 +435,10 @@ def a_manager_that_takes_its_time_does_not_delay_the_daemon(w: World):
     wait_for(lambda: b"serving" in (run_dir(w) / "cowfsd").read_bytes())
     keeper, = w.keepers()
     daemon, = w.daemons()
-    assert struct.pack("=III", 8, keeper, daemon) in asked.read_bytes(), "both are to be moved"
+    said = asked.read_bytes()
+    assert struct.pack("=III", 8, keeper, daemon) in said, "both are to be moved"
+    assert bytes.fromhex(half) in said.partition(b"MemoryMax")[2][:24], "memory is bounded"
+    assert b"MemorySwapMax" not in said, "it may be swapped out"
     os.kill(int((w.top / "manager").read_text()), signal.SIGKILL)
     assert command.wait(60) == 0
     assert w.keepers() == [keeper] and w.daemons() == [daemon]
