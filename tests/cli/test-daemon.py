@@ -111,8 +111,13 @@ def root_uses_no_store_of_somebody_else(w):
         raise Skip("only root can be led astray")
     w.ok("snapshot")
     w.ok("stop")
+    # Names and sizes may be seen; what is in it is closed.
     os.chmod(w.store, 0o755)
     w.ok("log")
+    w.ok("clone", "-n", "c")
+    open_to_others = [p for p in w.store.iterdir() if stat.S_IMODE(p.lstat().st_mode) & 0o077]
+    assert not open_to_others, open_to_others
+    w.ok("rm", "c")
     w.ok("stop")
     for spoil, mend, words in (
             (lambda: os.chown(w.store, NOBODY, NOBODY), lambda: os.chown(w.store, 0, 0), "belongs to user"),
