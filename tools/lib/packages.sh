@@ -28,8 +28,8 @@ packages_names() {
 	# What tests/programs runs on a clone, what tests/cli asks for an opinion; a test
 	# is skipped where its program is missing.
 	programs) echo fio stress-ng git sqlite3 rsync tar attr acl age openssh-client e2fsprogs btrfs-progs zsh fish mandoc apache2-utils skopeo libarchive-tools umoci uidmap debootstrap rpm strace procps awscli ;;
-	# The servers of tests/remote and of tools/bench/run remote, and promtool. Debian starts servers at once and at every boot.
-	servers) echo docker-registry openssh-server nats-server prometheus slurmctld slurmd slurm-client munge ;;
+	# The servers of tests/remote, tests/net and of tools/bench/run remote, and promtool. Debian starts servers at once and at every boot.
+	servers) echo docker-registry openssh-server nats-server prometheus slurmctld slurmd slurm-client munge nginx-light ;;
 	esac
 }
 
@@ -41,7 +41,7 @@ packages_commands() {
 	fuzz) echo clang ;;
 	bench) echo python3 zstd git curl mkfs.ext4 mkfs.btrfs mkfs.xfs fuse-overlayfs bindfs bwrap restic borg casync rsync ssh-keygen ;;
 	programs) echo fio stress-ng git sqlite3 rsync tar setfattr setfacl age ssh-keygen mke2fs mkfs.btrfs zsh fish mandoc htpasswd skopeo bsdtar umoci newuidmap debootstrap rpmbuild strace pkill aws ;;
-	servers) echo docker-registry sshd nats-server promtool slurmctld slurmd sbatch munged ;;
+	servers) echo docker-registry sshd nats-server promtool slurmctld slurmd sbatch munged nginx ;;
 	esac
 }
 
