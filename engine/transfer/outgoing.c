@@ -10,22 +10,25 @@
 
 #include "engine/find/part-i.h"
 
-/* A state that still changes is kept as a snapshot first: what was pushed can be told later. */
-static int take_live(struct engine *e, const struct state *live, const struct engine_watch *watch,
-		     char id[ENGINE_ID_SIZE], struct err *err)
+/*
+ * A state that still changes is kept as a snapshot first: what was pushed can be told later.  `clone` NULL: the
+ * project, which may be new.
+ */
+static int take_live(struct engine *e, const char *clone, const struct engine_watch *watch,
+		     struct state *ret, struct err *err)
 {
 	CLEANUP(engine_taken_done) struct engine_taken taken = { 0 };
 	const struct engine_take_options o = {
-		.clone = live->kind == STATE_CLONE ? live->clone.name : NULL,
+		.clone = clone,
 		.automatic = true,
 		.watch = *watch,
 	};
+	struct store *s;
 	int r = engine_take(e, &o, &taken, err);
 
-	if (r < 0)
-		return r;
-	memcpy(id, taken.snapshot.id, ENGINE_ID_SIZE);
-	return 0;
+	if (r == 0)
+		r = engine_store(e, STORE_READ, &s, err);
+	return r < 0 ? r : state_find(e, s, taken.snapshot.id, ret, err);
 }
 
 static int refuse_part(struct store *s, const struct state *state, const char *text,
@@ -59,29 +62,34 @@ static int refuse_unread(const struct snapshot *s, const char *text, struct err 
 		       text, end ? (int)(end - s->lacks) : (int)strlen(s->lacks), s->lacks);
 }
 
-static int find(struct engine *e, const struct engine_push_options *options, const char *text,
-		struct state *ret, struct err *err)
+static int find_named(struct engine *e, const struct engine_push_options *options, const char *text,
+		      struct state *ret, struct err *err)
 {
+	CLEANUP(state_done) struct state named = { 0 };
 	CLEANUP(project_done) struct project none = { 0 };
-	char id[ENGINE_ID_SIZE];
 	struct store *s;
 	int r = engine_store(e, STORE_READ, &s, err);
 
 	if (r == -ENOENT)
 		return engine_project(e, &s, &none, err);
 	if (r == 0)
-		r = state_find(e, s, text, ret, err);
+		r = state_find(e, s, text, &named, err);
 	if (r == 0)
-		r = refuse_part(s, ret, text, err);
+		r = refuse_part(s, &named, text, err);
 	if (r < 0)
 		return r;
-	if (ret->kind != STATE_SNAPSHOT) {
-		r = take_live(e, ret, &options->watch, id, err);
-		state_done(ret);
-		*ret = (struct state){ 0 };
-		if (r == 0)
-			r = state_find(e, s, id, ret, err);
-	}
+	if (named.kind != STATE_SNAPSHOT)
+		return take_live(e, named.clone.name, &options->watch, ret, err);
+	*ret = TAKE_STRUCT(named);
+	return 0;
+}
+
+static int find(struct engine *e, const struct engine_push_options *options, const char *text,
+		struct state *ret, struct err *err)
+{
+	int r = strcmp(text, ".") == 0 ? take_live(e, NULL, &options->watch, ret, err)
+				       : find_named(e, options, text, ret, err);
+
 	return r < 0 ? r : refuse_unread(&ret->snapshot, text, err);
 }
 

@@ -93,6 +93,15 @@ def what_comes_out_is_what_went_in(w: World):
 
 
 @test
+def a_push_needs_no_step_before_it(w: World):
+    w.ok("push", depot(w))
+    o = Other(w)
+    o.ok("pull", depot(w))
+    assert (o.project / "README.md").read_text() == (w.project / "README.md").read_text()
+    o.end()
+
+
+@test
 def only_what_changed_travels(w: World):
     furnish(w.project, 2000)
     w.ok("init")
