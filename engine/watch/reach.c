@@ -78,7 +78,20 @@ bool rules_look(struct engine *e, const struct engine_rules_of_watch *w, uint64_
 	return reach_ask(look_at_all, &(struct looking){ e, w }, ret_print);
 }
 
+/* Rules of one project are silent together: the first that looks at just these places speaks for all. */
+static bool is_first(const struct engine_rules_of_watch *w, size_t i)
+{
+	const char *file = w->list[i].file ? w->list[i].file : "";
+
+	return VEC_ALL(it, w->list, i,
+		       strcmp(it->project, w->list[i].project) != 0 ||
+			   strcmp(it->file ? it->file : "", file) != 0);
+}
+
 bool rules_speak_again(const struct engine_rules_of_watch *w)
 {
-	return VEC_HAS(it, w->list, w->n, it->silent && answers(it));
+	for (size_t i = 0; i < w->n; i++)
+		if (w->list[i].silent && is_first(w, i) && answers(&w->list[i]))
+			return true;
+	return false;
 }
