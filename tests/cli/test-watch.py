@@ -1194,7 +1194,7 @@ def a_project_that_hangs_hangs_alone(w: World):
         fires("fine", w.project / "d.x")
     # It answers again, which is found once a minute, and so is what changed meanwhile.
     fires("stuck", dead / "c.x", 120)
-    assert rule_of(w, "stuck")["state"] == "ready", status(w)
+    until(lambda: rule_of(w, "stuck")["state"] == "ready")
     w.ok("watch", "stop")
 
 
