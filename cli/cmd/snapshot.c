@@ -98,14 +98,13 @@ const struct command cmd_snapshot = {
 	.opts = snapshot_opts,
 	.details =
 	    "Without CLONE: the clone that holds the current directory, else the project. Keeps\n"
-	    "everything in the project's directory, ignored and untracked files too; of a clone,\n"
-	    "everything written so far, also by programs that still run there. Content that the\n"
-	    "store already has takes no extra space. When this returns, the snapshot survives power\n"
-	    "loss; with --lazy only when its files are read, which `status` tells and --wait waits\n"
-	    "for. Inside a run it saves the run's clone, if the profile allows it. -q prints its\n"
-	    "id alone. A file .snapignore, in the syntax of .gitignore, names what to leave out.\n"
-	    "`log --meta` finds labels. `@` and a bare `rollback` pass over a snapshot made with\n"
-	    "--path.\n",
+	    "everything in it, ignored and untracked files too; of a clone, everything written so\n"
+	    "far, also by programs that still run. Content that the store has takes no extra space.\n"
+	    "When this returns, the snapshot survives power loss; with --lazy only when its files are read,\n"
+	    "which `status` tells and --wait waits for. Inside a run it saves the run's clone, if the\n"
+	    "profile allows it. -q prints its id. A file .snapignore, in the syntax of .gitignore,\n"
+	    "names what to leave out. `log --meta` finds labels. `@` and a bare `rollback` pass over\n"
+	    "a snapshot of --path.\n",
 	.examples = "snapshot -m 'before the upgrade' -t known-good\nsnapshot idea --meta step=3\n",
 	.run = snapshot_run,
 };

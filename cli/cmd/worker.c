@@ -382,7 +382,11 @@ static int worker_run(struct invocation *inv, struct err *err)
 {
 	const struct worker_args *args = inv->args;
 	const bool looks = inv->n_words == 1 && strcmp(inv->words[0], "status") == 0;
+	uint64_t unused;
+	int r = cpus_read(args->cpus, &unused, err);
 
+	if (r < 0)
+		return r;
 	if (inv->n_words > 0 && !looks) {
 		cmd_hint(inv, "help worker");
 		return err_set(err, -EINVAL, "'worker' takes nothing or 'status', not '%s'",

@@ -197,7 +197,7 @@ def a_run_that_is_just_beginning_is_not_lost(w):
             raise Skip(f"strace cannot trace here: {reader.communicate()[1][:200]!r}")
         fcntl.flock(f, fcntl.LOCK_EX)  # as soon as the reader is through
         out, err = reader.communicate(timeout=60)
-    assert json.loads(out)["runs"][0]["state"] == "running", (out, err)
+    assert json.loads(out)["runs"][0]["state"] == "running", (out, err, (w.top / "trace").read_text())
 
 
 @live_test
