@@ -181,8 +181,8 @@ def a_run_that_is_just_beginning_is_not_lost(w):
     wait(w, run)
     path = w.store / "runs" / "0123456789ab.json"
     path.write_text((w.store / "runs" / f"{run}.json").read_text().splitlines(keepends=True)[0])
-    reader = subprocess.Popen(["strace", "-o", w.top / "trace", "-P", path, "-e", "trace=flock,openat", "-e",
-                               "inject=flock:delay_exit=1000000:when=1", "-e", "inject=openat:delay_exit=1000000:when=2",
+    reader = subprocess.Popen(["strace", "-o", w.top / "trace", "-P", path, "-e", "trace=flock,read", "-e",
+                               "inject=flock:delay_exit=1000000:when=1", "-e", "inject=read:delay_exit=1000000:when=1",
                                SNAP, "wait", "--json", "--timeout", "0s", path.stem], cwd=w.project, env=w.env,
                               stdout=subprocess.PIPE, stderr=subprocess.PIPE)
 
