@@ -7,8 +7,11 @@
 
 static void *grow(void *list, size_t wanted, size_t *cap, size_t size)
 {
-	void *more = reallocarray(list, wanted, size);
+	void *more;
 
+	if (wanted > PTRDIFF_MAX / size)
+		return NULL;
+	more = reallocarray(list, wanted, size);
 	if (more)
 		*cap = wanted;
 	return more;
