@@ -59,8 +59,11 @@ class Traces:
     def look(self):
         """Clones that stand by for an ordinary user are mounted in run/warm: they come and go."""
         aside = str(self.w.store / "run" / "warm")
-        store = {str(p.relative_to(self.w.store)) for p in self.w.store.rglob("*")
-                 if p.relative_to(self.w.store).parts[0] != "runs" and not str(p).startswith(aside)}
+        left_out = {aside, str(self.w.store / "runs")}
+        store = set()
+        for top, folders, files in os.walk(self.w.store):  # which a directory that goes does not end
+            folders[:] = [name for name in folders if os.path.join(top, name) not in left_out]
+            store |= {os.path.relpath(os.path.join(top, name), self.w.store) for name in folders + files}
         mounts = sorted(line.split(" ", 2)[2] for line in
                         Path("/proc/self/mountinfo").read_text().splitlines() if aside not in line)
         return {"store": store, "mounts": mounts, "tmp": os.listdir(self.tmp),
