@@ -527,7 +527,7 @@ int stage_begin(struct task *task, const struct stage_options *o, struct stage *
 
 	if (!s)
 		return err_nomem(err);
-	/* That a run is lost is told once, with its root. */
+	/* A run that is lost is reported once, with its root. */
 	*s = (struct staged){ .kept.release = release, .host = task->host, .ended = o->beside };
 	snprintf(s->run, sizeof(s->run), "%s", o->run);
 	r = o->clone ? stage_named(task, o, s, &stage, err) : stage_new(task, o, s, &stage, err);
